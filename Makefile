@@ -80,7 +80,7 @@ fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 vet: ## Run go vet, the e2e and install tests included.
 	@echo "==> go vet"
 	@go vet ./...
-	@go vet -tags e2e,install ./...
+	@go vet -tags e2e,install,provider ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint.
@@ -102,7 +102,7 @@ verify: ## Regenerate, check everything, and fail on any difference in generated
 .PHONY: vulncheck
 vulncheck: bin/govulncheck ## Look for known vulnerabilities (needs vuln.go.dev; runs nightly, not in verify).
 	@echo "==> govulncheck"
-	@bin/govulncheck -tags e2e,install ./...
+	@bin/govulncheck -tags e2e,install,provider ./...
 
 .PHONY: presubmit
 presubmit: ## Run what every change must pass: verify and test.
@@ -140,8 +140,8 @@ test test-unit test-integration test-race coverage: export GOGC := 200
 # Runs the tests: $(1) are flags for go test, and $(2) the same for ginkgo. The others run beside the integration tests,
 # which go first and whose output comes last. `make verify` vets all packages. -trimpath keeps the path of the folder out of
 # packages, so that what one clone has compiled need not be compiled in the next. Without what only debuggers need, a quarter
-# of the time to link goes. Those that only compute and compile let the others go first (nice). Those with an API server do
-# not: on a busy machine it would need more than the 34 seconds after which it gives up on a request.
+# of the time to link goes. Tests that only compute and compile have a low priority (nice). With it, an API server on a busy
+# machine would need more than the 34 seconds after which it gives up on a request.
 go_test = go test -trimpath -ldflags="-s -w" -vet=off -timeout 90m $(1) $(2) $(TEST_FLAGS) || code=$$?;
 define run_tests
 code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT TERM; \
@@ -208,6 +208,10 @@ E2E_PARALLEL ?= 2
 .PHONY: test-e2e
 test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other).
 	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(TEST_FLAGS) ./test/e2e/...
+
+.PHONY: test-provider
+test-provider: stack-binaries bin/cluster-api-provider-vsphere/manager ## Run the tests with Cluster API Provider vSphere, on the local stack with a simulated vCenter.
+	@go test -trimpath -vet=off -tags provider -count=1 -timeout 60m $(TEST_FLAGS) ./test/provider/...
 
 # How long each of the two fuzz tests runs. Without -fuzzminimizetime, they would mostly make inputs smaller.
 FUZZ_TIME ?= 30s

@@ -52,6 +52,12 @@ $(CLUSTER_API_TOOLS): $(call module,cluster-api) hack/tools/cluster-api/build.sh
 	@$(call quietly,hack/tools/cluster-api/build.sh $(MANAGER) $@)
 	@touch $@
 
+# It is not in TOOLS, because only `make test-provider` runs it.
+bin/cluster-api-provider-vsphere/manager: $(call module,vsphere) hack/tools/vsphere/build.sh
+	@echo "==> building Cluster API Provider vSphere $(call version,vsphere,sigs.k8s.io/cluster-api-provider-vsphere) (about 5 minutes, once)"
+	@$(call quietly,hack/tools/vsphere/build.sh $(@D))
+	@touch $@
+
 CLUSTER_API_VERSION = $(call version,cluster-api,sigs.k8s.io/cluster-api)
 TOOLS += bin/clusterctl
 

@@ -66,11 +66,16 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 	if b.opts.Topology {
 		return append(secrets, classObjects(objectMeta(cluster), endpoint)...), nil
 	}
-	return append(secrets,
-		&infrav1.SimulatedCluster{
-			ObjectMeta: objectMeta(cluster),
-			Spec:       infrav1.SimulatedClusterSpec{ControlPlaneEndpoint: endpoint},
-		},
+	infrastructure := []client.Object{&infrav1.SimulatedCluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: infrav1.GroupVersion.String(), Kind: "SimulatedCluster"},
+		ObjectMeta: objectMeta(cluster),
+		Spec:       infrav1.SimulatedClusterSpec{ControlPlaneEndpoint: endpoint},
+	}}
+	if b.opts.Provider != nil {
+		infrastructure = b.opts.Provider.Objects
+	}
+	kind := infrastructure[0].GetObjectKind().GroupVersionKind()
+	return append(append(secrets, infrastructure...),
 		&controlplanev1.SimulatedControlPlane{
 			ObjectMeta: objectMeta(cluster),
 			Spec:       controlplanev1.SimulatedControlPlaneSpec{ControlPlaneEndpoint: endpoint},
@@ -79,7 +84,7 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 			ObjectMeta: objectMeta(cluster),
 			Spec: clusterv1.ClusterSpec{
 				InfrastructureRef: clusterv1.ContractVersionedObjectReference{
-					APIGroup: infrav1.GroupVersion.Group, Kind: "SimulatedCluster", Name: cluster,
+					APIGroup: kind.Group, Kind: kind.Kind, Name: infrastructure[0].GetName(),
 				},
 				ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
 					APIGroup: controlplanev1.GroupVersion.Group, Kind: "SimulatedControlPlane", Name: cluster,

@@ -24,6 +24,7 @@ const (
 	ClusterAPI        = "cluster-api"
 	KubeadmBootstrap  = "kubeadm-bootstrap"
 	Infrastructure    = "simulated-infrastructure"
+	RealProvider      = "infrastructure-provider" // of Options.Provider
 	Operator          = "operator"
 	KarpenterKwok     = "karpenter-kwok"
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -44,14 +44,14 @@ func workloadCRDs(m *modules, kwok bool) ([]*apiextensionsv1.CustomResourceDefin
 	return all, nil
 }
 
-// managementCRDs are the CRDs of Cluster API's managers, which convert between their versions, and of the simulated provider.
-func managementCRDs(m *modules, managers []*webhooks) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// managementCRDs are the CRDs of the managers and of the simulated provider.
+func managementCRDs(managers map[string]*webhooks) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	all, err := readCRDs(infrastructure.CRDs)
 	for _, hooks := range managers {
-		crds, readErr := readCRDs(os.DirFS(filepath.Join(m.clusterAPI, hooks.manager, "config", "crd", "bases")))
+		crds, readErr := readCRDs(os.DirFS(hooks.crds))
 		err = errors.Join(err, readErr)
 		for _, crd := range crds {
-			hooks.convert(crd)
+			hooks.complete(crd)
 		}
 		all = append(all, crds...)
 	}
@@ -62,14 +62,11 @@ func managementCRDs(m *modules, managers []*webhooks) ([]*apiextensionsv1.Custom
 	return all, err
 }
 
-// convert adds to a CRD what Cluster API's own kustomizations add.
-func (w *webhooks) convert(crd *apiextensionsv1.CustomResourceDefinition) {
-	crd.Labels = map[string]string{clusterv1.ProviderNameLabel: "cluster-api"}
-	if w.manager == kubeadmManager {
-		crd.Labels = map[string]string{
-			clusterv1.ProviderNameLabel:               "bootstrap-kubeadm",
-			clusterv1.GroupVersion.Group + "/v1beta1": "v1beta1", clusterv1.GroupVersion.Group + "/v1beta2": "v1beta2",
-		}
+// complete adds to a CRD what the kustomizations of Cluster API and its providers add.
+func (w *webhooks) complete(crd *apiextensionsv1.CustomResourceDefinition) {
+	crd.Labels = maps.Clone(w.labels)
+	if !w.converts {
+		return
 	}
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,

@@ -75,6 +75,10 @@ type Options struct {
 	// bootstrap data says.
 	Kubeadm bool
 
+	// Provider is the infrastructure provider of the Cluster, in place of the simulated one, which then only simulates the
+	// control plane.
+	Provider *Provider
+
 	// WithoutOperator does not start the operator, so that it can be run in another way, such as in a debugger.
 	WithoutOperator bool
 
@@ -148,6 +152,9 @@ func (o *Options) checkBinaries() error {
 	}
 	if o.Kubeadm {
 		names = append(names, binKubeadmBootstrap)
+	}
+	if o.Provider != nil {
+		names = append(names, o.Provider.manager())
 	}
 	switch {
 	case o.KwokInstanceTypes != "":

@@ -12,6 +12,7 @@ import (
 
 	"github.com/samber/lo"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // startControlPlanes starts the one or the two control planes, or the second one for another stack.
@@ -132,11 +133,19 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	managers := []string{coreManager}
+	b.hooks = map[string]*webhooks{ClusterAPI: b.modules.webhooksOf("core", "cluster-api")}
 	if b.opts.Kubeadm {
-		managers = append(managers, kubeadmManager)
+		b.hooks[KubeadmBootstrap] = b.modules.webhooksOf("bootstrap/kubeadm", "bootstrap-kubeadm")
 	}
-	b.hooks = lo.Map(managers, func(manager string, _ int) *webhooks { return &webhooks{manager, b.take(1)[0], chain} })
+	if p := b.opts.Provider; p != nil {
+		b.hooks[RealProvider] = &webhooks{
+			manifests: b.opts.binary(filepath.Join(p.Dir, "webhooks.yaml")), crds: b.opts.binary(filepath.Join(p.Dir, "crds")),
+			labels: map[string]string{clusterv1.GroupVersion.Group + "/" + p.Contract: p.Contract},
+		}
+	}
+	for component, hooks := range b.hooks {
+		hooks.component, hooks.port, hooks.caBundle = component, b.take(1)[0], chain
+	}
 	var workload []*apiextensionsv1.CustomResourceDefinition
 	if !b.opts.WithoutCRDs && b.opts.Manages == nil {
 		if workload, err = workloadCRDs(b.modules, b.opts.KwokInstanceTypes != ""); err != nil {
@@ -146,13 +155,13 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if b.opts.NeighbourOf != nil {
 		return createCRDs(ctx, b.Workload, workload)
 	}
-	management, err := managementCRDs(b.modules, b.hooks)
+	management, err := managementCRDs(b.hooks)
 	if err != nil {
 		return err
 	}
 	errs := []error{createCRDs(ctx, b.Workload, workload), createCRDs(ctx, b.Management, management)}
 	for _, hooks := range b.hooks {
-		errs = append(errs, hooks.configure(ctx, b.Management, b.modules))
+		errs = append(errs, hooks.configure(ctx, b.Management))
 	}
 	return errors.Join(errs...)
 }
@@ -171,20 +180,25 @@ func (b *builder) ownComponent(name string, port int, env []string, command ...s
 }
 
 func (b *builder) startClusterAPI(ctx context.Context) error {
-	return b.startManager(ctx, ClusterAPI, binClusterAPI, b.hooks[0], fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology))
+	return b.startManager(ctx, ClusterAPI, binClusterAPI, nil, fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology))
 }
 
 func (b *builder) startKubeadmBootstrap(ctx context.Context) error {
-	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, b.hooks[1])
+	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, nil)
 }
 
-// startManager starts a manager of Cluster API.
-func (b *builder) startManager(ctx context.Context, name, binary string, hooks *webhooks, arguments ...string) error {
+func (b *builder) startProvider(ctx context.Context) error {
+	p := b.opts.Provider
+	return b.startManager(ctx, RealProvider, p.manager(), p.Env, append(p.Arguments, "--leader-elect=false")...)
+}
+
+// startManager starts a manager of Cluster API, or of a provider, whose flags are the same.
+func (b *builder) startManager(ctx context.Context, name, binary string, env []string, arguments ...string) error {
 	ports := b.take(2)
-	return b.start(ctx, b.ownComponent(name, ports[0], nil, append([]string{
+	return b.start(ctx, b.ownComponent(name, ports[0], env, append([]string{
 		b.opts.binary(binary),
 		"--kubeconfig=" + b.state.managementAccount(name),
-		fmt.Sprintf("--webhook-port=%d", hooks.port),
+		fmt.Sprintf("--webhook-port=%d", b.hooks[name].port),
 		"--webhook-cert-dir=" + b.state.certificates(),
 		"--health-addr=" + address(ports[0]),
 		"--diagnostics-address=" + address(ports[1]),

@@ -88,12 +88,12 @@ type builder struct {
 	opts    *Options
 	modules *modules
 	ports   []int
-	hooks   []*webhooks // of each manager of Cluster API
+	hooks   map[string]*webhooks // of each manager of Cluster API and of a provider, by its component
 }
 
-// The ports outside of the control planes: webhooks, health and diagnostics of two managers of Cluster API, the simulated
-// provider's health, the operator's health and metrics.
-const portsBesides = 9
+// The ports outside of the control planes: webhooks, health and diagnostics of two managers of Cluster API and of a provider, the
+// simulated provider's health, the operator's health and metrics.
+const portsBesides = 12
 
 func (b *builder) build(ctx context.Context) error {
 	var err error
@@ -132,6 +132,9 @@ func (b *builder) steps() []step {
 		if b.opts.Kubeadm {
 			steps = append(steps, step{"kubeadm bootstrap provider", b.startKubeadmBootstrap})
 		}
+	}
+	if b.opts.Provider != nil {
+		steps = append(steps, step{"infrastructure provider", b.startProvider})
 	}
 	steps = append(steps, step{"simulated infrastructure", b.startInfrastructure})
 	if b.opts.Manages == nil {

@@ -9,29 +9,42 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// webhooks is where the API server reaches the webhooks of a manager of Cluster API.
+// webhooks is where the API server reaches the webhooks of a manager, and what it knows of them.
 type webhooks struct {
-	// manager is its folder in the module.
-	manager  string
-	port     int
-	caBundle []byte
+	component string
+	port      int
+	caBundle  []byte
+
+	// manifests is the file of the webhook configurations, and crds the folder of the CustomResourceDefinitions, which get labels.
+	manifests, crds string
+	labels          map[string]string
+	// converts is true if a webhook converts between the versions of the CustomResourceDefinitions.
+	converts bool
 }
 
-// The managers of Cluster API, by their folders in the module.
-const (
-	coreManager    = "core"
-	kubeadmManager = "bootstrap/kubeadm"
-)
+// webhooksOf returns the webhooks of a manager of Cluster API, by its folder in the module and its name as a provider.
+func (m *modules) webhooksOf(manager, provider string) *webhooks {
+	config := filepath.Join(m.clusterAPI, manager, "config")
+	labels := map[string]string{clusterv1.ProviderNameLabel: provider}
+	if provider != "cluster-api" {
+		for _, version := range []string{"v1beta1", "v1beta2"} {
+			labels[clusterv1.GroupVersion.Group+"/"+version] = version
+		}
+	}
+	return &webhooks{
+		manifests: filepath.Join(config, "webhook", "manifests.yaml"), crds: filepath.Join(config, "crd", "bases"), labels: labels, converts: true,
+	}
+}
 
 func (w *webhooks) url(path string) string {
 	return "https://" + address(w.port) + path
@@ -52,14 +65,14 @@ func createCertificate(state folder) ([]byte, error) {
 }
 
 // configure creates the manager's webhook configurations, with a URL in place of the service.
-func (w *webhooks) configure(ctx context.Context, c client.Client, m *modules) error {
-	data, err := os.ReadFile(filepath.Join(m.clusterAPI, w.manager, "config", "webhook", "manifests.yaml"))
+func (w *webhooks) configure(ctx context.Context, c client.Client) error {
+	data, err := os.ReadFile(w.manifests)
 	if err != nil {
 		return err
 	}
 	objects, err := decode(data)
 	if err != nil {
-		return fmt.Errorf("reading Cluster API's webhook configurations: %w", err)
+		return fmt.Errorf("reading the webhook configurations of %s: %w", w.component, err)
 	}
 	for _, obj := range objects {
 		config, err := w.withURLs(obj)
@@ -98,7 +111,7 @@ func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, erro
 
 // name returns the name of a configuration, which is the same for all managers in their manifests.
 func (w *webhooks) name(of string) string {
-	return "capi-" + strings.ReplaceAll(w.manager, "/", "-") + "-" + of
+	return w.component + "-" + of
 }
 
 func (w *webhooks) setURL(config *admissionregistrationv1.WebhookClientConfig) {
