@@ -133,13 +133,13 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.hooks = map[string]*webhooks{ClusterAPI: b.modules.webhooksOf("core", "cluster-api")}
+	b.hooks = map[string]*webhooks{ClusterAPI: b.modules.webhooksOf("core", "cluster-api", "capi-")}
 	if b.opts.Kubeadm {
-		b.hooks[KubeadmBootstrap] = b.modules.webhooksOf("bootstrap/kubeadm", "bootstrap-kubeadm")
+		b.hooks[KubeadmBootstrap] = b.modules.webhooksOf("bootstrap/kubeadm", "bootstrap-kubeadm", "capi-kubeadm-bootstrap-")
 	}
 	if p := b.opts.Provider; p != nil {
 		b.hooks[RealProvider] = &webhooks{
-			manifests: b.opts.binary(filepath.Join(p.Dir, "webhooks.yaml")), crds: b.opts.binary(filepath.Join(p.Dir, "crds")),
+			prefix: RealProvider + "-", manifests: b.opts.binary(filepath.Join(p.Dir, "webhooks.yaml")), crds: b.opts.binary(filepath.Join(p.Dir, "crds")),
 			labels: map[string]string{clusterv1.GroupVersion.Group + "/" + p.Contract: p.Contract},
 		}
 	}

@@ -25,6 +25,9 @@ type webhooks struct {
 	port      int
 	caBundle  []byte
 
+	// prefix is that of the names of the configurations, which are the same in the manifests of all managers.
+	prefix string
+
 	// manifests is the file of the webhook configurations, and crds the folder of the CustomResourceDefinitions, which get labels.
 	manifests, crds string
 	labels          map[string]string
@@ -32,8 +35,9 @@ type webhooks struct {
 	converts bool
 }
 
-// webhooksOf returns the webhooks of a manager of Cluster API, by its folder in the module and its name as a provider.
-func (m *modules) webhooksOf(manager, provider string) *webhooks {
+// webhooksOf returns the webhooks of a manager of Cluster API, by its folder in the module, its name as a provider, and the prefix of
+// names in its kustomization.
+func (m *modules) webhooksOf(manager, provider, prefix string) *webhooks {
 	config := filepath.Join(m.clusterAPI, manager, "config")
 	labels := map[string]string{clusterv1.ProviderNameLabel: provider}
 	if provider != "cluster-api" {
@@ -42,7 +46,7 @@ func (m *modules) webhooksOf(manager, provider string) *webhooks {
 		}
 	}
 	return &webhooks{
-		manifests: filepath.Join(config, "webhook", "manifests.yaml"), crds: filepath.Join(config, "crd", "bases"), labels: labels, converts: true,
+		prefix: prefix, manifests: filepath.Join(config, "webhook", "manifests.yaml"), crds: filepath.Join(config, "crd", "bases"), labels: labels, converts: true,
 	}
 }
 
@@ -94,7 +98,7 @@ func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, erro
 		for i := range config.Webhooks {
 			w.setURL(&config.Webhooks[i].ClientConfig)
 		}
-		config.Name = w.name(config.Name)
+		config.Name = w.prefix + config.Name
 		return config, err
 	case "ValidatingWebhookConfiguration":
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
@@ -102,16 +106,11 @@ func (w *webhooks) withURLs(obj *unstructured.Unstructured) (client.Object, erro
 		for i := range config.Webhooks {
 			w.setURL(&config.Webhooks[i].ClientConfig)
 		}
-		config.Name = w.name(config.Name)
+		config.Name = w.prefix + config.Name
 		return config, err
 	default:
 		return nil, fmt.Errorf("no webhook configuration: %s %s", obj.GetKind(), obj.GetName())
 	}
-}
-
-// name returns the name of a configuration, which is the same for all managers in their manifests.
-func (w *webhooks) name(of string) string {
-	return w.component + "-" + of
 }
 
 func (w *webhooks) setURL(config *admissionregistrationv1.WebhookClientConfig) {
