@@ -114,13 +114,18 @@ presubmit: ## Run what every change must pass: verify and test.
 # Tests that need an API server take its binaries from KUBEBUILDER_ASSETS, or from bin/, where they are then built.
 ifndef KUBEBUILDER_ASSETS
 test test-integration test-race coverage deflake: $(ENVTEST_TOOLS)
-export KUBEBUILDER_ASSETS := $(CURDIR)/bin
+export KUBEBUILDER_ASSETS := $(CURDIR)/$(ENVTEST_FOLDER)
 endif
 # The default, 20 seconds, is too short for packages that start one each while all others are compiled and run.
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT := 4m
 
 # So do those that need the CRDs of providers.
 test test-integration test-race coverage deflake: $(CRDS)
+
+# The integration tests import Cluster API's reconcilers. Other versions do not export them.
+ifneq ($(and $(CAPI),$(filter test test-integration test-race test-nightly coverage deflake,$(MAKECMDGOALS))),)
+$(error these tests run with the version of Cluster API in go.mod only, $(CLUSTER_API_VERSION); CAPI is for test-e2e and local stacks)
+endif
 
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
 # That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
@@ -205,9 +210,15 @@ endif
 # How many end-to-end tests run at the same time. Each has its own stack, and mostly waits.
 E2E_PARALLEL ?= 2
 
+# What runs with other versions of Cluster API and Kubernetes: the path from Pods to Nodes and back in each placement and with the
+# kubeadm bootstrap provider, deletion, drift, upgrades of control planes and topologies, and clusterctl move. All but TestDrift and
+# TestFirstNode run with MachineDeployments and MachinePools.
+E2E_OF_VERSIONS := TestPlacements|TestKubeadm|TestClusterDeletion|TestTemplateDeletion|TestDrift|TestFirstNode|TestMove
+E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
+
 .PHONY: test-e2e
-test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other).
-	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(TEST_FLAGS) ./test/e2e/...
+test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
+	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
 
 .PHONY: test-provider
 test-provider: stack-binaries bin/cluster-api-provider-vsphere/manager ## Run the tests with Cluster API Provider vSphere, on the local stack with a simulated vCenter.

@@ -5,9 +5,8 @@
 
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
 KWOK_TOOLS := bin/kwok bin/kwokctl
-ENVTEST_TOOLS := bin/etcd bin/kube-apiserver bin/kubectl
-STACK_TOOLS := bin/etcd $(KUBERNETES_TOOLS) $(KWOK_TOOLS) bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
-TOOLS := $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm
+CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
+TOOLS = $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/clusterctl
 
 # module returns the files that determine the tools of the module $(1).
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
@@ -15,22 +14,47 @@ module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
 # version returns the version of the Go module $(2) with which the tools of the module $(1) are built.
 version = $(shell sed -n 's|^[[:space:]]*$(2) \(v[^ ]*\).*|\1|p' hack/tools/$(1)/go.mod)
 
+CLUSTER_API_VERSION := $(call version,cluster-api,sigs.k8s.io/cluster-api)
+KUBERNETES_VERSION := $(call version,kubernetes,k8s.io/kubernetes)
+
+# Tests run with these versions of Cluster API and of Kubernetes, if they are given. hack/tools/versions.txt has them. By default,
+# and if they are the same, tests run with those of the modules.
+CAPI ?=
+KUBERNETES ?=
+override CAPI := $(filter-out $(CLUSTER_API_VERSION),$(CAPI))
+override KUBERNETES := $(filter-out $(KUBERNETES_VERSION),$(KUBERNETES))
+export CAPI KUBERNETES
+
+OTHER_CLUSTER_API := $(CAPI:%=bin/cluster-api/%/built)
+OTHER_KUBERNETES := $(KUBERNETES:%=bin/kubernetes/%/built)
+STACK_TOOLS := bin/etcd $(KWOK_TOOLS) $(or $(OTHER_KUBERNETES),$(KUBERNETES_TOOLS)) $(or $(OTHER_CLUSTER_API),$(CLUSTER_API_TOOLS))
+
+# The folder with etcd, kube-apiserver and kubectl for tests without a stack.
+ENVTEST_FOLDER := $(or $(KUBERNETES:%=bin/kubernetes/%),bin)
+ENVTEST_TOOLS := bin/etcd $(or $(OTHER_KUBERNETES),bin/kube-apiserver bin/kubectl)
+
 # go-build runs go build with the arguments $(2) in the tool module $(1).
 define go-build
 @mkdir -p bin
 @$(call quietly,cd hack/tools/$(1) && go build -trimpath $(2))
 endef
 
-KUBERNETES_VERSION = $(call version,kubernetes,k8s.io/kubernetes)
+# kubernetes-ldflags returns the flags for the linker for the version $(1).
 kubernetes-ldflags = -s -w \
-	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
-	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION:v%=%))) \
-	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION:v%=%)))
+	-X k8s.io/component-base/version.gitVersion=$(1) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(1:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(1:v%=%)))
 
 $(KUBERNETES_TOOLS) &: $(call module,kubernetes)
 	@echo "==> building kube-apiserver, kube-controller-manager, kube-scheduler, kubectl $(KUBERNETES_VERSION) (about 6 minutes, once)"
-	$(call go-build,kubernetes,-ldflags '$(kubernetes-ldflags)' -o $(CURDIR)/bin/ $(KUBERNETES_TOOLS:bin/%=k8s.io/kubernetes/cmd/%))
+	$(call go-build,kubernetes,-ldflags '$(call kubernetes-ldflags,$(KUBERNETES_VERSION))' -o $(CURDIR)/bin/ $(KUBERNETES_TOOLS:bin/%=k8s.io/kubernetes/cmd/%))
 	@touch $(KUBERNETES_TOOLS)
+
+bin/kubernetes/%/built: hack/tools/kubernetes/build.sh
+	@echo "==> building kube-apiserver, kube-controller-manager, kube-scheduler, kubectl $* (about 6 minutes, once)"
+	@$(call quietly,hack/tools/kubernetes/build.sh $(@D) $* '$(call kubernetes-ldflags,$*)')
+	@ln -sf ../../etcd $(@D)/etcd
+	@touch $@
 
 bin/etcd: $(call module,kubernetes)
 	@echo "==> building etcd $(call version,kubernetes,go.etcd.io/etcd/server/v3) (about 1 minute, once)"
@@ -41,8 +65,6 @@ $(KWOK_TOOLS) &: $(call module,kwok)
 	@echo "==> building kwok, kwokctl $(call version,kwok,sigs.k8s.io/kwok) (about 2 minutes, once)"
 	$(call go-build,kwok,-ldflags '-s -w' -o $(CURDIR)/bin/ $(KWOK_TOOLS:bin/%=sigs.k8s.io/kwok/cmd/%))
 	@touch $(KWOK_TOOLS)
-
-CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
 
 bin/cluster-api-core: MANAGER := core
 bin/cluster-api-kubeadm-bootstrap: MANAGER := bootstrap/kubeadm
@@ -58,8 +80,13 @@ bin/cluster-api-provider-vsphere/manager: $(call module,vsphere) hack/tools/vsph
 	@$(call quietly,hack/tools/vsphere/build.sh $(@D))
 	@touch $@
 
-CLUSTER_API_VERSION = $(call version,cluster-api,sigs.k8s.io/cluster-api)
-TOOLS += bin/clusterctl
+bin/cluster-api/%/built: hack/tools/cluster-api/build.sh hack/tools/cluster-api/manifests.sh
+	@echo "==> building Cluster API's managers $* (about 3 minutes, once)"
+	@mkdir -p $(@D)
+	@$(call quietly,hack/tools/cluster-api/manifests.sh $(@D) $*)
+	@$(call quietly,hack/tools/cluster-api/build.sh core $(@D)/cluster-api-core $*)
+	@$(call quietly,hack/tools/cluster-api/build.sh bootstrap/kubeadm $(@D)/cluster-api-kubeadm-bootstrap $*)
+	@touch $@
 
 bin/clusterctl: $(call module,cluster-api)
 	@echo "==> building clusterctl $(CLUSTER_API_VERSION) (about 1 minute, once)"

@@ -13,9 +13,12 @@ import (
 
 // modules are the folders of the Go modules that contain the manifests.
 type modules struct {
-	root       string
+	root string
+	// clusterAPI is another folder for another version of Cluster API, see Options.ClusterAPI.
 	clusterAPI string
-	karpenter  string
+	// clusterAPIVersion is the version of Cluster API in go.mod.
+	clusterAPIVersion string
+	karpenter         string
 }
 
 // The Go modules by their paths.
@@ -27,7 +30,7 @@ const (
 
 // findModules runs the go command, so the manifests have the versions in go.mod.
 func findModules(ctx context.Context) (*modules, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}}", rootModule, clusterAPIModule, karpenterModule)
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Path}} {{.Dir}} {{.Version}}", rootModule, clusterAPIModule, karpenterModule)
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=auto")
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -35,15 +38,19 @@ func findModules(ctx context.Context) (*modules, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	dirs := map[string]string{}
+	dirs, versions := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(string(out)) {
-		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-		dirs[path] = dir
+		path, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		// The main module has no version.
+		at := strings.LastIndex(rest, " ")
+		dirs[path], versions[path] = rest[:at], rest[at+1:]
 	}
 	for _, path := range []string{rootModule, clusterAPIModule, karpenterModule} {
 		if dirs[path] == "" {
 			return nil, fmt.Errorf("the Go module %s is not on this machine; download it with: go mod download %s", path, path)
 		}
 	}
-	return &modules{root: dirs[rootModule], clusterAPI: dirs[clusterAPIModule], karpenter: dirs[karpenterModule]}, nil
+	return &modules{
+		root: dirs[rootModule], clusterAPI: dirs[clusterAPIModule], clusterAPIVersion: versions[clusterAPIModule], karpenter: dirs[karpenterModule],
+	}, nil
 }

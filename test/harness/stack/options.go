@@ -3,6 +3,7 @@
 package stack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +43,14 @@ type Options struct {
 
 	// BinDir is the folder of the binaries: bin/ of this repository if it is empty.
 	BinDir string
+
+	// ClusterAPI is the version of Cluster API, which make has built into BinDir: by default that of CAPI in the environment,
+	// and without it that of go.mod.
+	ClusterAPI string
+
+	// Kubernetes is the version of Kubernetes, which make has built into BinDir: by default that of KUBERNETES in the
+	// environment, and without it that of hack/tools.
+	Kubernetes string
 
 	// Placement is where the operator is, Joined if it is empty. The others have two control planes: one for Cluster API's
 	// objects, one for Pods, Nodes and NodePools.
@@ -105,6 +114,8 @@ func (o *Options) complete(m *modules) error {
 	if o.BinDir == "" {
 		o.BinDir = filepath.Join(m.root, "bin")
 	}
+	o.ClusterAPI = cmp.Or(o.ClusterAPI, os.Getenv(ClusterAPIVariable))
+	o.Kubernetes = cmp.Or(o.Kubernetes, os.Getenv(KubernetesVariable))
 	o.Placement = Placement(o.Placement.String())
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -128,6 +139,12 @@ func (o *Options) complete(m *modules) error {
 	}
 	return o.checkBinaries()
 }
+
+// The environment variables with the versions of Cluster API and of Kubernetes, as CAPI and KUBERNETES of make.
+const (
+	ClusterAPIVariable = "CAPI"
+	KubernetesVariable = "KUBERNETES"
+)
 
 // The binaries, all built by the Makefile.
 const (
@@ -165,11 +182,12 @@ func (o *Options) checkBinaries() error {
 	var missing []string
 	for _, name := range names {
 		if _, err := os.Stat(o.binary(name)); err != nil {
-			missing = append(missing, name)
+			missing = append(missing, strings.TrimPrefix(o.binary(name), o.BinDir+"/"))
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("not in %s: %s; build them with: make stack-binaries", o.BinDir, strings.Join(missing, ", "))
+		return fmt.Errorf("not in %s: %s; build them with: make stack-binaries%s%s", o.BinDir, strings.Join(missing, ", "),
+			given(ClusterAPIVariable, o.ClusterAPI), given(KubernetesVariable, o.Kubernetes))
 	}
 	return nil
 }
@@ -184,6 +202,30 @@ func (o *Options) named(name string) string {
 	return lo.Ternary(o.NeighbourOf == nil, name, name+"-"+NeighbourName)
 }
 
+// binary returns the path of a binary. Those of another version than the default one are in a folder of that version.
 func (o *Options) binary(name string) string {
+	switch name {
+	case binClusterAPI, binKubeadmBootstrap:
+		if o.ClusterAPI != "" {
+			return filepath.Join(o.clusterAPIDir(), name)
+		}
+	case binAPIServer, binControllerManager, binScheduler, binKubectl:
+		if o.Kubernetes != "" {
+			return filepath.Join(o.BinDir, "kubernetes", o.Kubernetes, name)
+		}
+	}
 	return filepath.Join(o.BinDir, name)
+}
+
+// clusterAPIDir is the folder with the managers of another version of Cluster API, and with its manifests.
+func (o *Options) clusterAPIDir() string {
+	return filepath.Join(o.BinDir, "cluster-api", o.ClusterAPI)
+}
+
+// given returns the argument of make that gives a variable a value; empty without a value.
+func given(variable, value string) string {
+	if value == "" {
+		return ""
+	}
+	return " " + variable + "=" + value
 }

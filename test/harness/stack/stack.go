@@ -38,6 +38,9 @@ type record struct {
 	// BinDir is the folder of the binaries.
 	BinDir string `json:"binDir"`
 
+	// ClusterAPI is the version of Cluster API.
+	ClusterAPI string `json:"clusterAPI"`
+
 	// Placement is where the operator is.
 	Placement Placement `json:"placement"`
 
@@ -100,6 +103,9 @@ func (s *Stack) Kubeconfig() string { return s.state.kubeconfig() }
 
 // ManagementKubeconfig returns the file for the management cluster, which has Cluster API's objects.
 func (s *Stack) ManagementKubeconfig() string { return s.state.managementKubeconfig() }
+
+// ClusterAPIVersion returns the version of Cluster API.
+func (s *Stack) ClusterAPIVersion() string { return s.record.ClusterAPI }
 
 // Separate reports whether the two clusters are different ones.
 func (s *Stack) Separate() bool { return s.record.Placement.Separate() }

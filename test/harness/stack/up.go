@@ -24,10 +24,14 @@ func Up(ctx context.Context, opts Options) (*Stack, error) {
 	if err := opts.complete(m); err != nil {
 		return nil, err
 	}
+	if opts.ClusterAPI != "" {
+		m.clusterAPI, m.clusterAPIVersion = opts.clusterAPIDir(), opts.ClusterAPI
+	}
 	s, err := claim(&opts)
 	if err != nil {
 		return nil, err
 	}
+	s.record.ClusterAPI = m.clusterAPIVersion
 	b := &builder{Stack: s, opts: &opts, modules: m}
 	if err := b.build(ctx); err != nil {
 		// The context can have ended.
