@@ -96,7 +96,7 @@ func accessesOf(options *Options, found *configs) ([]access, error) {
 		{
 			cluster: "management cluster", source: source(options.ClusterAPIKubeconfig, managementFlag), config: found.management, rights: append(ofManagement, ofCluster...),
 			kinds: map[string][]string{"cluster.x-k8s.io/v1beta2": {"clusters", "machines", "machinesets", "machinedeployments"}},
-			crds:  "install Cluster API in it, or set the kubeconfig of the cluster that has it",
+			crds:  "install Cluster API v1.11 or later in it, or set the kubeconfig of the cluster that has it",
 		},
 	}, nil
 }

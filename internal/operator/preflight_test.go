@@ -159,14 +159,14 @@ func TestPreflight(t *testing.T) {
 			workload: apiServer{absent: []string{"nodepools", "karpentermachinetemplates"}}, management: apiServer{absent: []string{"machines"}},
 			want: []string{
 				"the cluster has no karpentermachinetemplates in karpenter.cluster.x-k8s.io/v1alpha1, no nodepools in karpenter.sh/v1: install the chart karpenter-capi-crd in it",
-				"the cluster has no machines in cluster.x-k8s.io/v1beta2: install Cluster API in it",
+				"the cluster has no machines in cluster.x-k8s.io/v1beta2: install Cluster API v1.11 or later in it",
 			},
 		},
 		"no kind is there": {
 			workload: apiServer{absentGroup: "karpenter.sh/v1"}, management: apiServer{absentGroup: "cluster.x-k8s.io/v1beta2"},
 			want: []string{
 				"the cluster has no nodeclaims in karpenter.sh/v1, no nodepools in karpenter.sh/v1: install the chart karpenter-capi-crd in it",
-				"the cluster has no clusters in cluster.x-k8s.io/v1beta2, no machinedeployments in cluster.x-k8s.io/v1beta2, no machines in cluster.x-k8s.io/v1beta2, no machinesets in cluster.x-k8s.io/v1beta2: install Cluster API in it",
+				"the cluster has no clusters in cluster.x-k8s.io/v1beta2, no machinedeployments in cluster.x-k8s.io/v1beta2, no machines in cluster.x-k8s.io/v1beta2, no machinesets in cluster.x-k8s.io/v1beta2: install Cluster API v1.11 or later in it",
 			},
 		},
 		"the API server does not say who the user is":  {workload: apiServer{unknownUser: http.StatusNotFound}},
