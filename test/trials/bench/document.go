@@ -9,12 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-)
 
-// Parts of the document are generated. Each is between two lines that name it; everything outside of them is written by
-// hand, and stays.
-func beginOf(part string) string { return fmt.Sprintf("<!-- begin generated: %s -->", part) }
-func endOf(part string) string   { return fmt.Sprintf("<!-- end generated: %s -->", part) }
+	"github.com/karpenter-capi/karpenter-capi/hack/generated"
+)
 
 // writeDocuments replaces the generated parts of documents that exist, and draws the pictures beside the first. Each part must be
 // in one of them.
@@ -44,11 +41,11 @@ func writeDocuments(files []string, r *report) error {
 // replaceParts replaces each part in the document that has it.
 func replaceParts(documents []string, parts []part) error {
 	for _, part := range parts {
-		i := slices.IndexFunc(documents, func(text string) bool { return strings.Contains(text, beginOf(part.name)) })
+		i := slices.IndexFunc(documents, func(text string) bool { return strings.Contains(text, generated.Begin(part.name)) })
 		if i < 0 {
-			return fmt.Errorf("no document has the line %q", beginOf(part.name))
+			return fmt.Errorf("no document has the line %q", generated.Begin(part.name))
 		}
-		replaced, err := replacePart(documents[i], part.name, part.content)
+		replaced, err := generated.Replace(documents[i], part.name, part.content)
 		if err != nil {
 			return err
 		}
@@ -73,14 +70,4 @@ func documentParts(r *report, machine string) []part {
 		{"components", r.components()},
 		{"processes", r.processes()},
 	}
-}
-
-// replacePart replaces the content of a generated part.
-func replacePart(document, part, content string) (string, error) {
-	before, rest, begins := strings.Cut(document, beginOf(part)+"\n")
-	_, after, ends := strings.Cut(rest, endOf(part)+"\n")
-	if !begins || !ends {
-		return "", fmt.Errorf("the document must have the lines %q and %q, in this order", beginOf(part), endOf(part))
-	}
-	return before + beginOf(part) + "\n\n" + strings.Trim(content, "\n") + "\n\n" + endOf(part) + "\n" + after, nil
 }

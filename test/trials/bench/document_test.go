@@ -9,30 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestReplacePart(t *testing.T) {
-	const document = "before\n<!-- begin generated: a -->\nold\n<!-- end generated: a -->\nbetween\n" +
-		"<!-- begin generated: b -->\n<!-- end generated: b -->\nafter\n"
-	want := "before\n<!-- begin generated: a -->\n\nnew\n\n<!-- end generated: a -->\nbetween\n" +
-		"<!-- begin generated: b -->\n<!-- end generated: b -->\nafter\n"
-	got, err := replacePart(document, "a", "new\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("document (-want +got):\n%s", diff)
-	}
-	again, err := replacePart(got, "a", "new\n")
-	if err != nil || again != got {
-		t.Errorf("a second replacement changed the document: %v\n%s", err, again)
-	}
-	if _, err := replacePart(document, "c", "new"); err == nil {
-		t.Error("got no error for a part that the document lacks")
-	}
-}
 
 // The documents of the repository have all parts, and keep what is written by hand.
 func TestDocuments(t *testing.T) {
