@@ -80,7 +80,7 @@ fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 vet: ## Run go vet, the e2e and install tests included.
 	@echo "==> go vet"
 	@go vet ./...
-	@go vet -tags e2e,install,provider ./...
+	@go vet -tags contract,e2e,install,provider ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint.
@@ -102,7 +102,7 @@ verify: ## Regenerate, check everything, and fail on any difference in generated
 .PHONY: vulncheck
 vulncheck: bin/govulncheck ## Look for known vulnerabilities (needs vuln.go.dev; runs nightly, not in verify).
 	@echo "==> govulncheck"
-	@bin/govulncheck -tags e2e,install,provider ./...
+	@bin/govulncheck -tags contract,e2e,install,provider ./...
 
 .PHONY: presubmit
 presubmit: ## Run what every change must pass: verify and test.
@@ -124,7 +124,7 @@ test test-integration test-race coverage deflake: $(CRDS)
 
 # The integration tests import Cluster API's reconcilers. Other versions do not export them.
 ifneq ($(and $(CAPI),$(filter test test-integration test-race test-nightly coverage deflake,$(MAKECMDGOALS))),)
-$(error these tests run with the version of Cluster API in go.mod only, $(CLUSTER_API_VERSION); CAPI is for test-e2e and local stacks)
+$(error these tests run with the version of Cluster API in go.mod only, $(CLUSTER_API_VERSION); CAPI is for test-contract, test-e2e and local stacks)
 endif
 
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.

@@ -21,6 +21,8 @@ KUBERNETES_VERSION := $(call version,kubernetes,k8s.io/kubernetes)
 # and if they are the same, tests run with those of the modules.
 CAPI ?=
 KUBERNETES ?=
+MATRIX_CAPI := $(CAPI)
+MATRIX_KUBERNETES := $(KUBERNETES)
 override CAPI := $(filter-out $(CLUSTER_API_VERSION),$(CAPI))
 override KUBERNETES := $(filter-out $(KUBERNETES_VERSION),$(KUBERNETES))
 export CAPI KUBERNETES
