@@ -8,7 +8,7 @@ set -euo pipefail
 versions=$(realpath "$(dirname "${BASH_SOURCE[0]}")/versions.txt")
 sum=$(awk -v module="$1" -v version="$2" '$1 == module && $2 == version { print $3 }' "$versions")
 if [[ -z $sum ]]; then
-	echo "$1 $2 is not in hack/tools/versions.txt. These versions are: $(awk -v module="$1" '$1 == module { printf " %s", $2 }' "$versions")" >&2
+	echo "$1 $2 is not in hack/tools/versions.txt. These versions are:$(awk -v module="$1" '$1 == module { printf " %s", $2 }' "$versions")" >&2
 	exit 1
 fi
 
