@@ -28,7 +28,7 @@ import (
 
 const (
 	// launchTimeout is launchTimeoutSeconds of the templates in standstill.yaml.
-	launchTimeout = 20 * time.Second
+	launchTimeout = 40 * time.Second
 	// resumesWithin is how long after the end of a stall launches continue, on a busy machine. An exponential back-off
 	// would take longer.
 	resumesWithin = 2 * time.Minute
