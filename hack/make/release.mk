@@ -18,6 +18,10 @@ release: bin/kubectl $(if $(wildcard charts/*/Chart.yaml),bin/helm) ## Write the
 test-install-clusterctl: stack-binaries bin/clusterctl ## Install, upgrade and remove the operator with clusterctl, on the local stack.
 	@go test -tags install -count=1 -timeout 30m $(TEST_FLAGS) ./test/install/clusterctl
 
+.PHONY: test-install-upgrade
+test-install-upgrade: stack-binaries bin/clusterctl bin/helm ## Upgrade the operator from the last version, and go back, with Helm and clusterctl in each placement.
+	@go test -trimpath -vet=off -tags install -count=1 -timeout 90m $(TEST_FLAGS) ./test/install/upgrade
+
 .PHONY: test-install
 test-install: ## Run all installation tests.
 	@$(MAKE) test-charts test-install-helm

@@ -17,12 +17,20 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
-// CheckDenied checks that no request of the operator was denied in either cluster. In the management placement it has another
+// auditLogs returns the names of the audit logs.
+func auditLogs(s *stack.Stack) []string {
+	if s.Separate() {
+		return []string{"audit.log", stack.ManagementPrefix + "audit.log"}
+	}
+	return []string{"audit.log"}
+}
+
+// CheckDenied checks that no request of the operator was denied in any cluster. In the management placement it has another
 // user in each.
 func CheckDenied(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	for _, name := range []string{"audit.log", stack.ManagementPrefix + "audit.log"} {
+	for _, name := range auditLogs(s) {
 		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(build.Name) })
@@ -38,11 +46,7 @@ func CheckDenied(t *testing.T, s *stack.Stack) {
 func CheckRequests(t *testing.T, s *stack.Stack, account string) {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	logs := []string{"audit.log"}
-	if s.Separate() {
-		logs = append(logs, stack.ManagementPrefix+"audit.log")
-	}
-	for _, name := range logs {
+	for _, name := range auditLogs(s) {
 		entries, _, err := audit.Log{Path: filepath.Join(s.LogDir(), name)}.Since(0)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		asked := lo.Filter(entries, func(e audit.Entry, _ int) bool { return e.By(build.Name) })

@@ -30,9 +30,6 @@ const (
 	account    = "karpenter-capi-manager"
 	deployment = "karpenter-capi-controller-manager"
 
-	// Where the guide gets a release from.
-	published = "https://github.com/karpenter-capi/karpenter-capi/releases/download"
-
 	// The replicas of the demo's Deployments, and a third of them.
 	manyPods, fewPods = 60, 20
 )
@@ -42,27 +39,27 @@ const (
 func TestClusterctl(t *testing.T) {
 	ctx, s := install.NewStack(t, stack.Joined)
 	g := NewWithT(t)
-	previous, next := previousSource(t), thisSource()
-	repository, guide := openGuide(ctx, t, s, "addon-components.yaml")
-	from := guide.Version(t, published+`/(v[0-9.]+)/`)
+	previous, next := install.PreviousSource(t), install.ThisSource()
+	repository, guide := install.OpenClusterctlGuide(ctx, t, s, "addon-components.yaml")
+	from := guide.Version(t, install.Published+`/(v[0-9.]+)/`)
 	to := guide.Version(t, `upgrade apply --addon karpenter:(v[0-9.]+)`)
-	repository.release(t, previous, from)
+	repository.Release(t, previous, from)
 	run := func(command string) string {
 		t.Helper()
 		return guide.Run(ctx, t, s.Kubeconfig(), command)
 	}
-	start := func(of source) *install.Operator {
+	start := func(of install.Source) *install.Operator {
 		t.Helper()
 		installed := &install.Installed(ctx, g, s).Spec
 		// The variable KARPENTER_REPLICAS requests this: this process is its only one.
 		g.Expect(installed.Replicas).To(HaveValue(BeZero()))
 		g.Expect(installed.Template.Spec.Containers[0].Name).To(Equal("manager"))
-		return install.Start(ctx, t, s, of.binary)
+		return install.Start(ctx, t, s, of.Binary)
 	}
 
 	applyCRDs := func(version string) {
 		t.Helper()
-		run("kubectl apply --server-side -f " + published + "/" + version + "/karpenter-crds.yaml")
+		run("kubectl apply --server-side -f " + install.Published + "/" + version + "/karpenter-crds.yaml")
 	}
 
 	applyCRDs(from)
@@ -101,7 +98,7 @@ func TestClusterctl(t *testing.T) {
 	install.CheckRequests(t, s, account)
 	running := standing(ctx, g, s)
 
-	repository.release(t, next, to)
+	repository.Release(t, next, to)
 	g.Expect(run("clusterctl upgrade plan")).To(MatchRegexp(installed + from + ` +` + to))
 	applyCRDs(to)
 	run("clusterctl upgrade apply --addon karpenter:" + to)

@@ -27,8 +27,8 @@ func TestManagementCluster(t *testing.T) {
 	ctx, s := install.NewStack(t, stack.InManagement)
 	g := NewWithT(t)
 	const section = "The operator in the management cluster"
-	repository, guide := openGuide(ctx, t, s, "addon-components-management.yaml")
-	repository.release(t, thisSource(), guide.Version(t, published+`/(v[0-9.]+)/`))
+	repository, guide := install.OpenClusterctlGuide(ctx, t, s, "addon-components-management.yaml")
+	repository.Release(t, install.ThisSource(), guide.Version(t, install.Published+`/(v[0-9.]+)/`))
 	managed := func(command string) {
 		t.Helper()
 		guide.Run(ctx, t, s.ManagementKubeconfig(), command)
@@ -49,7 +49,7 @@ func TestManagementCluster(t *testing.T) {
 	g.Expect(install.Installed(ctx, g, s).Namespace).To(Equal(stack.ClusterNamespace))
 	g.Expect(install.PresentCRDsIn(ctx, s.Management)).To(BeEmpty())
 
-	operator := install.Start(ctx, t, s, thisSource().binary)
+	operator := install.Start(ctx, t, s, install.ThisSource().Binary)
 	g.Expect(s.Create(ctx, install.General)).To(Succeed())
 	install.AwaitPods(ctx, g, s, 3)
 	g.Expect(s.Management.Get(ctx, client.ObjectKey{Namespace: stack.ClusterNamespace, Name: "karpenter-capi"}, &coordinationv1.Lease{})).To(Succeed())

@@ -2,7 +2,7 @@
 
 //go:build install
 
-package clusterctl
+package install
 
 import (
 	"bytes"
@@ -14,13 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
-	"github.com/karpenter-capi/karpenter-capi/test/install"
 	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
@@ -43,17 +42,20 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// repositories is a folder with local repositories of clusterctl, and its configuration.
-type repositories string
+// Published is where the guide for clusterctl gets a release from.
+const Published = "https://github.com/karpenter-capi/karpenter-capi/releases/download"
 
-// openGuide opens the guide for a stack, with repositories that contain what it installs except for the addon provider.
-func openGuide(ctx context.Context, t *testing.T, s *stack.Stack, components string) (repositories, *install.Guide) {
+// Repositories is a folder with local repositories of clusterctl, and its configuration.
+type Repositories string
+
+// OpenClusterctlGuide opens the guide for clusterctl on a stack, with repositories that contain what it installs except for the addon provider.
+func OpenClusterctlGuide(ctx context.Context, t *testing.T, s *stack.Stack, components string) (Repositories, *Guide) {
 	t.Helper()
-	repository := repositories(t.TempDir())
+	repository := Repositories(t.TempDir())
 	repository.certManager(t)
 	repository.clusterAPI(ctx, t, s)
-	guide := install.OpenGuide(t, "clusterctl.md", func(command string) string {
-		return strings.ReplaceAll(command, published, repository.addon())
+	guide := OpenGuide(t, "clusterctl.md", func(command string) string {
+		return strings.ReplaceAll(command, Published, repository.addon())
 	})
 	// Fake kubelets only pretend to run a Pod.
 	guide.Environment = []string{
@@ -62,38 +64,38 @@ func openGuide(ctx context.Context, t *testing.T, s *stack.Stack, components str
 	return repository, guide
 }
 
-// release creates a version of the addon provider, as it is released.
-func (r repositories) release(t *testing.T, of source, version string) {
+// Release creates a version of the addon provider, as it is released.
+func (r Repositories) Release(t *testing.T, of Source, version string) {
 	t.Helper()
 	out := filepath.Join(r.addon(), version)
-	command := exec.Command(filepath.Join(of.dir, "hack", "release", "build.sh"), version, "registry.example/karpenter-capi:"+version, out)
-	command.Env = append(os.Environ(), "KUBECTL="+filepath.Join(install.Binaries(), "kubectl"), "HELM=", "GOTOOLCHAIN=auto")
+	command := exec.Command(filepath.Join(of.Dir, "hack", "release", "build.sh"), version, "registry.example/karpenter-capi:"+version, out)
+	command.Env = append(os.Environ(), "KUBECTL="+filepath.Join(Binaries(), "kubectl"), "HELM=", "GOTOOLCHAIN=auto")
 	said, err := command.CombinedOutput()
-	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "%s", said)
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred(), "%s", said)
 }
 
 // addon is the repository of the addon provider.
-func (r repositories) addon() string { return filepath.Join(string(r), "addon-karpenter") }
+func (r Repositories) addon() string { return filepath.Join(string(r), "addon-karpenter") }
 
 // config writes clusterctl's configuration with components of the addon provider, and returns the folder for its
 // XDG_CONFIG_HOME.
-func (r repositories) config(t *testing.T, components string) string {
+func (r Repositories) config(t *testing.T, components string) string {
 	t.Helper()
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	dir := filepath.Join(string(r), "config")
-	g.Expect(os.MkdirAll(filepath.Join(dir, "cluster-api"), 0o755)).To(Succeed())
+	g.Expect(os.MkdirAll(filepath.Join(dir, "cluster-api"), 0o755)).To(gomega.Succeed())
 	content := fmt.Sprintf(`providers:
 - {name: cluster-api, type: CoreProvider, url: "file://%[1]s/cluster-api/%[2]s/core-components.yaml"}
 - {name: karpenter, type: AddonProvider, url: "file://%[1]s/addon-karpenter/latest/%[4]s"}
 cert-manager: {version: %[3]s, url: "file://%[1]s/cert-manager/%[3]s/cert-manager.yaml"}
 CLUSTERCTL_DISABLE_VERSIONCHECK: "true"
 `, r, clusterAPIVersion(t), certManagerVersion, components)
-	g.Expect(os.WriteFile(filepath.Join(dir, "cluster-api", "clusterctl.yaml"), []byte(content), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(dir, "cluster-api", "clusterctl.yaml"), []byte(content), 0o600)).To(gomega.Succeed())
 	return dir
 }
 
 // certManager creates the repository of the substitute for cert-manager.
-func (r repositories) certManager(t *testing.T) {
+func (r Repositories) certManager(t *testing.T) {
 	t.Helper()
 	content := fmt.Sprintf(certManagerCRD, "issuer", "Issuer") + fmt.Sprintf(certManagerCRD, "certificate", "Certificate")
 	write(t, filepath.Join(string(r), "cert-manager", certManagerVersion, "cert-manager.yaml"), []byte(content))
@@ -101,23 +103,23 @@ func (r repositories) certManager(t *testing.T) {
 
 // clusterAPI creates the repository of the core provider: Cluster API's own kustomization, with the changes that doc.go
 // describes.
-func (r repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Stack) {
+func (r Repositories) clusterAPI(ctx context.Context, t *testing.T, s *stack.Stack) {
 	t.Helper()
-	g := NewWithT(t)
+	g := gomega.NewWithT(t)
 	module := goList(t, "{{.Dir}}", "sigs.k8s.io/cluster-api")
-	rendered, err := exec.CommandContext(ctx, filepath.Join(install.Binaries(), "kubectl"), "kustomize", filepath.Join(module, "core", "config", "default")).Output()
-	g.Expect(err).NotTo(HaveOccurred())
+	rendered, err := exec.CommandContext(ctx, filepath.Join(Binaries(), "kubectl"), "kustomize", filepath.Join(module, "core", "config", "default")).Output()
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 	components := &bytes.Buffer{}
 	objects, err := charts.Decode(string(rendered))
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, object := range objects {
-		g.Expect(standIn(ctx, s, object)).To(Succeed(), object.GetName())
+		g.Expect(standIn(ctx, s, object)).To(gomega.Succeed(), object.GetName())
 		content, err := yaml.Marshal(object)
-		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(err).NotTo(gomega.HaveOccurred())
 		_, _ = fmt.Fprintf(components, "---\n%s", content)
 	}
 	metadata, err := os.ReadFile(filepath.Join(module, "metadata.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 	dir := filepath.Join(string(r), "cluster-api", clusterAPIVersion(t))
 	write(t, filepath.Join(dir, "core-components.yaml"), components.Bytes())
 	write(t, filepath.Join(dir, "metadata.yaml"), metadata)
@@ -152,9 +154,9 @@ func standIn(ctx context.Context, s *stack.Stack, object *unstructured.Unstructu
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	g := NewWithT(t)
-	g.Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(file, content, 0o644)).To(Succeed())
+	g := gomega.NewWithT(t)
+	g.Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(gomega.Succeed())
+	g.Expect(os.WriteFile(file, content, 0o644)).To(gomega.Succeed())
 }
 
 func clusterAPIVersion(t *testing.T) string {
@@ -167,6 +169,6 @@ func goList(t *testing.T, format, module string) string {
 	command := exec.Command("go", "list", "-m", "-f", format, module)
 	command.Env = append(os.Environ(), "GOTOOLCHAIN=auto")
 	out, err := command.Output()
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
 	return strings.TrimSpace(string(out))
 }
