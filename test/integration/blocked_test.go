@@ -22,7 +22,7 @@ import (
 var _ = Describe("A MachineSet that an upgrade of the control plane blocks", long, func() {
 	It("fails no claim, delays no removal, and then creates no more Machines than needed", func(ctx SpecContext) {
 		f := machineDeployments.newFixture("blocked")
-		f.template.Spec.LaunchTimeoutSeconds = new(int32(15))
+		f.template.Spec.LaunchTimeoutSeconds = new(int32(30))
 		f.template.Spec.Template.Spec.Version = "v1.36.3"
 		f.createReady(ctx)
 		claims := f.launch(ctx, 3)
@@ -53,7 +53,7 @@ var _ = Describe("A MachineSet that an upgrade of the control plane blocks", lon
 		// The remaining one, and the one that a claim waits for.
 		Eventually(ctx, func() int32 { return f.resource(ctx).Replicas() }).Should(BeEquivalentTo(2))
 		// Nothing should happen when launchTimeoutSeconds is over, so there is no event to wait for.
-		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 20*time.Second))
+		Eventually(ctx, func() time.Duration { return time.Since(waiting.CreationTimestamp.Time) }).Should(BeNumerically(">", 35*time.Second))
 		env.nudge(ctx, waiting)
 		f.caughtUp(ctx)
 		Expect(env.exists(ctx, waiting)).To(BeTrue())
