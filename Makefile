@@ -77,7 +77,7 @@ fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 	@bin/golangci-lint fmt
 
 .PHONY: vet
-vet: ## Run go vet, the e2e and install tests included.
+vet: ## Run go vet, the tests with build tags included.
 	@echo "==> go vet"
 	@go vet ./...
 	@go vet -tags contract,e2e,install,provider ./...

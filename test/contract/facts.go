@@ -3,9 +3,7 @@
 package contract
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
 	"os"
 	"strings"
 )
@@ -186,7 +184,10 @@ type Results map[string]string
 // Write writes the results to a file.
 func (r Results) Write(file string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
-	return cmp.Or(err, os.WriteFile(file, append(data, '\n'), 0o644))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
 // ReadResults reads what Write has written.
@@ -196,5 +197,5 @@ func ReadResults(file string) (Results, error) {
 		return nil, err
 	}
 	results := Results{}
-	return results, errors.Join(json.Unmarshal(data, &results))
+	return results, json.Unmarshal(data, &results)
 }

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// launchTimeout is launchTimeoutSeconds of the templates in standstill.yaml.
+	// launchTimeout is launchTimeoutSeconds of the templates in standstill.yaml and drift.yaml.
 	launchTimeout = 40 * time.Second
 	// resumesWithin is how long after the end of a stall launches continue, on a busy machine. An exponential back-off
 	// would take longer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -152,14 +153,12 @@ func newNode(machine Machine, join *kubeadm.Join) *corev1.Node {
 		corev1.ResourceMemory:           *resource.NewQuantity(int64(machine.MemoryMiB)<<20*(100-kernelMemory)/100, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: resource.MustParse("77Gi"),
 	})
-	labels := map[string]string{
+	// The labels of the cloud controller replace those of the kubelet.
+	labels := lo.Assign(join.Labels, map[string]string{
 		corev1.LabelHostname: join.NodeName, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
 		corev1.LabelInstanceTypeStable: fmt.Sprintf("vsphere-vm.cpu-%d.mem-%dgb.os-ubuntu", machine.CPUs, machine.MemoryMiB>>10),
 		corev1.LabelTopologyZone:       machine.Zone, corev1.LabelTopologyRegion: Datacenter,
-	}
-	for key, value := range join.Labels {
-		labels[key] = value
-	}
+	})
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: join.NodeName, Labels: labels, Annotations: map[string]string{controller.KwokAnnotation: controller.KwokAnnotationValue},

@@ -28,12 +28,6 @@ const (
 // Zones are the clusters of hosts. Each has a tag with its name.
 var Zones = []string{"rack-a", "rack-b", "rack-c"}
 
-// ResourcePool returns the path of the resource pool of a zone.
-func ResourcePool(zone string) string { return fmt.Sprintf("/%s/host/%s/Resources", Datacenter, zone) }
-
-// Folder is the path of the folder with all virtual machines.
-const Folder = "/" + Datacenter + "/vm"
-
 // newModel returns what the simulator creates, with its own names.
 func newModel() *simulator.Model {
 	model := simulator.VPX()

@@ -59,7 +59,7 @@ func TestVCenter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := finder.Folder(t.Context(), Folder)
+	folder, err := finder.Folder(t.Context(), "/dc-1/vm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestVCenter(t *testing.T) {
 		t.Error(err)
 	}
 	clone := func(name string) error {
-		pool, err := finder.ResourcePool(t.Context(), ResourcePool("rack-b"))
+		pool, err := finder.ResourcePool(t.Context(), "/dc-1/host/rack-b/Resources")
 		if err != nil {
 			t.Fatal(err)
 		}
