@@ -12,9 +12,9 @@ import (
 // kubelet.config.k8s.io/v1beta1.
 type KubeletConfiguration struct {
 	// maxPods is the number of Pods that can run on one node. It takes precedence over
-	// capacity.pods of the instance type. Default: the kubelet's own, which is 110 unless
-	// its bootstrap configuration sets another number; Karpenter then plans with
-	// capacity.pods. Example: 58.
+	// capacity.pods of the instance type. For a KubeadmConfigTemplate, the operator passes it
+	// to the kubelet. Default: capacity.pods, or 110 if the instance type has none.
+	// Example: 58.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096

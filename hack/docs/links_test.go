@@ -16,6 +16,8 @@ var (
 	inCode = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]+`")
 	// aLink matches the target of a link in Markdown.
 	aLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	// aChartLink matches the page that a link in a chart leads to. In NOTES.txt, $docs is the address of the folder docs.
+	aChartLink = regexp.MustCompile(`(?:\{\{ \$docs \}\}|github\.com/karpenter-capi/karpenter-capi/blob/[^/\s]+/docs)(/[\w./-]+\.md(?:#[\w-]+)?)`)
 	// aPage matches a page of the design in a comment or message of the code.
 	aPage = regexp.MustCompile(`\bdocs/design/[\w/-]+\.md(#[\w-]+)?`)
 )
@@ -50,6 +52,15 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	err := fs.WalkDir(root, ".", func(file string, entry fs.DirEntry, err error) error {
+		if strings.HasPrefix(file, "charts/") && err == nil && !entry.IsDir() {
+			content, err := fs.ReadFile(root, file)
+			for _, match := range aChartLink.FindAllStringSubmatch(string(content), -1) {
+				check(file, "docs"+match[1])
+			}
+			if err != nil {
+				return err
+			}
+		}
 		switch {
 		case err != nil:
 			return err
@@ -79,5 +90,21 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a user reads after the installation leads to the guides for the first Nodes. The links of an installed chart lead
+// to the pages of its version.
+func TestInstallationLeadsToTheFirstNode(t *testing.T) {
+	const notes = "charts/karpenter-capi/templates/NOTES.txt"
+	for _, file := range []string{notes, "docs/installation/helm.md", "docs/installation/clusterctl.md"} {
+		for _, guide := range []string{"first-node", "first-template"} {
+			if len(all(t, file, "", `(/guides/`+guide+`\.md)`)) == 0 {
+				t.Errorf("%s has no link to the guide %s", file, guide)
+			}
+		}
+	}
+	if len(all(t, notes, "", `(blob/main)`)) > 0 || len(all(t, notes, "", `(/blob/%s/docs" .*\.Chart\.AppVersion)`)) == 0 {
+		t.Errorf("the links of %s do not lead to the version of the chart", notes)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -89,6 +91,41 @@ func TestBuildIsReproducible(t *testing.T) {
 	}
 	if got, want := len(builds[0]["checksums.txt"]), sums.Len(); got != want {
 		t.Errorf("checksums.txt names files that do not exist:\n%s", builds[0]["checksums.txt"])
+	}
+	checkGuide(t, builds[0])
+}
+
+// checkGuide checks that the guide to releases lists the files of a release, without the charts if they were not built, and
+// without the plugins.
+func checkGuide(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "contributing", "releasing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{} // patterns, and whether a file matches
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*`) \\| .* \\|$").FindAllStringSubmatch(string(guide), -1) {
+		for pattern := range strings.SplitSeq(row[1], ", ") {
+			listed[strings.Trim(pattern, "`")] = false
+		}
+	}
+	for name := range files {
+		found := false
+		for pattern := range listed {
+			if matches, err := path.Match(pattern, name); err != nil {
+				t.Fatal(err)
+			} else if matches {
+				found, listed[pattern] = true, true
+			}
+		}
+		if !found {
+			t.Errorf("releasing.md does not list %s", name)
+		}
+	}
+	for pattern, found := range listed {
+		if !found && pattern != "*.tgz" && !strings.HasPrefix(pattern, "kubectl-") {
+			t.Errorf("releasing.md lists %s, which is no file of a release", pattern)
+		}
 	}
 }
 
