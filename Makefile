@@ -72,6 +72,11 @@ manifests: bin/controller-gen ## Generate the CRDs, the reference, and the opera
 	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md bin/conditions.md
 	@$(MAKE) charts
 
+.PHONY: docs
+docs: ## Write the documentation as a web site into out/docs/, and check its links.
+	@go run ./hack/site . out/docs
+	@echo "docs: out/docs/index.html"
+
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the Go code and sort its imports.
 	@bin/golangci-lint fmt
