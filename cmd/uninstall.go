@@ -37,7 +37,7 @@ func uninstallCheck(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the management cluster %s: %w", clients.Server(managementConfig), err)
 	}
-	served, err := operator.FindCluster(ctx, management, options.ClusterNamespace, options.ClusterName)
+	served, err := clients.FindCluster(ctx, management, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
 		return err
 	}

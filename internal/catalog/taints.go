@@ -73,6 +73,21 @@ type Demand struct {
 	Taints, StartupTaints []corev1.Taint
 }
 
+// DemandOf returns what a NodePool sets.
+func DemandOf(nodePool *karpv1.NodePool) Demand {
+	template := &nodePool.Spec.Template
+	return Demand{Labels: append(keysOf(template.Spec.Requirements), lo.Keys(template.Labels)...), Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints}
+}
+
+// DemandOfClaim returns what a NodeClaim sets. Its requirements include its labels.
+func DemandOfClaim(claim *karpv1.NodeClaim) Demand {
+	return Demand{Labels: keysOf(claim.Spec.Requirements), Taints: claim.Spec.Taints, StartupTaints: claim.Spec.StartupTaints}
+}
+
+func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string {
+	return lo.Map(requirements, func(r karpv1.NodeSelectorRequirementWithMinValues, _ int) string { return r.Key })
+}
+
 // lacks returns the taints of an offering that are not among those of a NodePool or NodeClaim.
 func (d Demand) lacks(offering *Offering) []Taint {
 	return lo.Reject(offering.Taints, func(taint Taint, _ int) bool {

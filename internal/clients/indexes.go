@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -79,6 +80,14 @@ func ResourceOf(o client.Object) string {
 // IndexWorkload adds the fields to the cache of the workload cluster.
 func IndexWorkload(ctx context.Context, indexer client.FieldIndexer) error {
 	return index(ctx, indexer, slices.Concat(coreFields, workloadFields)...)
+}
+
+// IndexNodeClaims adds the fields of NodeClaims to a cache of the workload cluster that needs no others.
+func IndexNodeClaims(ctx context.Context, indexer client.FieldIndexer) error {
+	return index(ctx, indexer, lo.Filter(slices.Concat(coreFields, workloadFields), func(f field, _ int) bool {
+		_, is := f.object.(*karpv1.NodeClaim)
+		return is
+	})...)
 }
 
 func index(ctx context.Context, indexer client.FieldIndexer, fields ...field) error {

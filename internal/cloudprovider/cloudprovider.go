@@ -11,8 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -135,9 +133,7 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 // instanceTypes returns the instance types for a claim as core's scheduler has them:
 // with the NodeOverlays of the claim's NodePool.
 func (c *CloudProvider) instanceTypes(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) ([]*cloudprovider.InstanceType, error) {
-	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, catalog.Demand{
-		Labels: keysOf(claim.Spec.Requirements), Taints: claim.Spec.Taints, StartupTaints: claim.Spec.StartupTaints,
-	}, c.clock.Now())
+	instanceTypes, err := c.catalog.InstanceTypesFor(ctx, template, catalog.DemandOfClaim(claim), c.clock.Now())
 	pool := claim.Labels[karpv1.NodePoolLabelKey]
 	if err != nil || c.overlays == nil || pool == "" {
 		return instanceTypes, err
@@ -232,10 +228,7 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 	if err != nil {
 		return nil, err
 	}
-	labels := append(keysOf(nodePool.Spec.Template.Spec.Requirements), slices.Collect(maps.Keys(nodePool.Spec.Template.Labels))...)
-	return c.catalog.InstanceTypesFor(ctx, template, catalog.Demand{
-		Labels: labels, Taints: nodePool.Spec.Template.Spec.Taints, StartupTaints: nodePool.Spec.Template.Spec.StartupTaints,
-	}, c.clock.Now())
+	return c.catalog.InstanceTypesFor(ctx, template, catalog.DemandOf(nodePool), c.clock.Now())
 }
 
 // IsDrifted returns why a claim is not what its template generates now (see package drift); empty if
@@ -271,10 +264,6 @@ func (c *CloudProvider) Name() string {
 // GetSupportedNodeClasses returns the only kind of NodeClass.
 func (c *CloudProvider) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&v1alpha1.KarpenterMachineTemplate{}}
-}
-
-func keysOf(requirements []karpv1.NodeSelectorRequirementWithMinValues) []string {
-	return lo.Map(requirements, func(r karpv1.NodeSelectorRequirementWithMinValues, _ int) string { return r.Key })
 }
 
 // template returns the template that a NodeClass reference names. It is shared and must not be modified.

@@ -83,7 +83,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the management cluster %s: %w", clients.Server(management), err)
 	}
-	served, err := FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
+	served, err := clients.FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -90,3 +90,35 @@ func TestVersionFlag(t *testing.T) {
 		}
 	}
 }
+
+func TestParseOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args      []string
+		wantError string
+	}{
+		"the operator's":   {args: []string{"--cluster-name=x", "--cluster-namespace=y", "--cluster-api-kubeconfig=/z", "--bind-address=127.0.0.1"}},
+		"core's":           {args: []string{"--metrics-port=0", "--feature-gates=NodeOverlay=true", "--log-level=debug"}},
+		"an unknown flag":  {args: []string{"--bogus"}, wantError: "flag provided but not defined: -bogus"},
+		"an argument":      {args: []string{"run"}, wantError: `unexpected argument "run"`},
+		"a bad core value": {args: []string{"--log-level=loud"}, wantError: `invalid LOG_LEVEL "loud"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseOptions(tc.args...)
+			if tc.wantError == "" && err != nil || tc.wantError != "" && (err == nil || !strings.Contains(err.Error(), tc.wantError)) {
+				t.Errorf("got %v, want %q", err, tc.wantError)
+			}
+		})
+	}
+}
+
+func TestAddress(t *testing.T) {
+	if got := address(&Options{BindAddress: "127.0.0.1"}, 8080); got != "127.0.0.1:8080" {
+		t.Errorf("got %s", got)
+	}
+	if got := address(&Options{}, 8080); got != ":8080" {
+		t.Errorf("got %s", got)
+	}
+	if got := address(&Options{BindAddress: "127.0.0.1"}, 0); got != "0" {
+		t.Errorf("got %s, want the endpoint to be off", got)
+	}
+}

@@ -69,7 +69,7 @@ func preflight(ctx context.Context, options *Options, report reporter) (*configs
 	if err != nil {
 		return nil, fmt.Errorf("management cluster %s: %w", clients.Server(found.management), err)
 	}
-	_, err = FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
+	_, err = clients.FindCluster(ctx, reader, options.ClusterNamespace, options.ClusterName)
 	return found, err
 }
 
