@@ -69,7 +69,9 @@ manifests: bin/controller-gen ## Generate the CRDs, the reference, and the opera
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md
 	@go run ./hack/docs api/v1alpha1 >bin/conditions.md
+	@go run ./hack/docs reasons api/v1alpha1 >bin/reasons.txt
 	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md bin/conditions.md
+	@install -m 0644 bin/reasons.txt internal/cli/why/zz_generated.reasons.go
 	@$(MAKE) charts
 
 .PHONY: docs
@@ -313,7 +315,7 @@ stack-status: bin/trials ## Describe what of it runs.
 	@bin/trials stack-status
 
 .PHONY: demo
-demo: stack-binaries bin/trials ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
+demo: stack-binaries bin/trials bin/kubectl-karpenter_capi ## Show the whole path on a stack of its own (KIND=MachinePool; PLACEMENT=workload or management; DEMO_KEEP=1 leaves the stack up).
 	@bin/trials demo -kind '$(KIND)' -placement '$(PLACEMENT)'
 
 .PHONY: stack-binaries

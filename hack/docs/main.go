@@ -7,7 +7,8 @@
 // API server knows.
 //
 // Given a folder, it writes the reference of the conditions and their reasons, from the comments
-// of the constants there (see entry). A test compares them with what the operator sets.
+// of the constants there (see entry). A test compares them with what the operator sets. With the word reasons before
+// the folder, it writes what to do about each reason as Go code, for the command why of the kubectl plugin.
 package main
 
 import (
@@ -26,8 +27,16 @@ func main() {
 }
 
 func run(arguments []string) error {
+	if len(arguments) == 2 && arguments[0] == "reasons" {
+		code, err := reasonsCode(arguments[1])
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(code)
+		return err
+	}
 	if len(arguments) != 1 {
-		return fmt.Errorf("usage: docs CRD.yaml|FOLDER >FILE.md, in the repository")
+		return fmt.Errorf("usage: docs CRD.yaml|FOLDER >FILE.md, or docs reasons FOLDER >FILE.go, in the repository")
 	}
 	if info, err := os.Stat(arguments[0]); err == nil && info.IsDir() {
 		text, err := conditionsPage(".", arguments[0])

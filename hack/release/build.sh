@@ -10,7 +10,8 @@
 #   karpenter-capi-crds.yaml this project's CRD alone, for a workload cluster that is not the management cluster
 #   karpenter-crds.yaml      Karpenter's CRDs
 #   *.tgz                    the Helm charts
-#   kubectl-karpenter_capi-* the kubectl plugin, for each of PLUGIN_PLATFORMS, such as linux/amd64; none by default
+#   kubectl-karpenter_capi-*.tar.gz  the kubectl plugin, for each of PLUGIN_PLATFORMS, such as linux/amd64; none by default
+#   karpenter-capi.yaml      its manifest for krew
 #   checksums.txt
 #
 # The components do not include Karpenter's CRDs: clusterctl would overwrite those of another Karpenter, take ownership
@@ -24,6 +25,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 kubectl=${KUBECTL:-$PWD/bin/kubectl}
 helm=${HELM-$PWD/bin/helm}
+repository=https://github.com/karpenter-capi/karpenter-capi
 
 fail() {
 	echo "release: $*" >&2
@@ -59,6 +61,11 @@ done
 cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)"/pkg/apis/crds/*.yaml >"$out/karpenter-crds.yaml"
 cp metadata.yaml "$out"
 
+# pack writes an archive of the folder $2 in $1 without times and owners.
+pack() {
+	tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$2" | gzip -9n
+}
+
 # helm writes the time into its archives, so they are packed again without it.
 for chart in charts/*/Chart.yaml; do
 	# An empty HELM omits the charts, because the other files can be tested without helm.
@@ -67,16 +74,43 @@ for chart in charts/*/Chart.yaml; do
 	"$helm" package "charts/$name" --version "${version#v}" --app-version "$version" --destination "$work" >/dev/null
 	mkdir "$work/$name"
 	tar -xmzf "$work/$name-${version#v}.tgz" -C "$work/$name"
-	tar -C "$work/$name" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w -cf - "$name" |
-		gzip -9n >"$out/$name-${version#v}.tgz"
+	pack "$work/$name" "$name" >"$out/$name-${version#v}.tgz"
 done
 
+platforms=
 for platform in ${PLUGIN_PLATFORMS-}; do
-	suffix=; [[ $platform != windows/* ]] || suffix=.exe
-	CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -buildvcs=false \
+	os=${platform%/*} arch=${platform#*/} binary=kubectl-karpenter_capi
+	[[ $os != windows ]] || binary+=.exe
+	archive=kubectl-karpenter_capi-$os-$arch.tar.gz
+	mkdir "$work/$os-$arch"
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false \
 		-ldflags "-s -w -X sigs.k8s.io/karpenter/pkg/operator.Version=$version" \
-		-o "$out/kubectl-karpenter_capi-${platform%/*}-${platform#*/}$suffix" ./cmd/kubectl-karpenter_capi
+		-o "$work/$os-$arch/$binary" ./cmd/kubectl-karpenter_capi
+	cp LICENSE "$work/$os-$arch"
+	pack "$work/$os-$arch" . >"$out/$archive"
+	platforms+="
+    - selector: {matchLabels: {os: $os, arch: $arch}}
+      uri: $repository/releases/download/$version/$archive
+      sha256: $(sha256sum "$out/$archive" | cut -d' ' -f1)
+      bin: $binary"
 done
+if [[ -n $platforms ]]; then
+	cat >"$out/karpenter-capi.yaml" <<YAML
+apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: karpenter-capi
+spec:
+  version: $version
+  homepage: $repository
+  shortDescription: Explain and manage Karpenter for Cluster API
+  description: |
+    Shows which objects belong to a NodePool, from the template to the Node, why
+    a Pod is pending, what can be bought, and what it costs. Looks for what is
+    wrong in an installation, and imports catalogs of instance types.
+  platforms:$platforms
+YAML
+fi
 
 chmod -R u=rwX,go=rX "$out"
 cd "$out"

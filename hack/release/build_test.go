@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -41,11 +43,34 @@ func build(t *testing.T, version, image string) (out string, err error) {
 	}
 	out = t.TempDir()
 	command := exec.Command("./build.sh", version, image, out)
-	command.Env = append(os.Environ(), "KUBECTL="+kubectl, "HELM="+helm, "GOTOOLCHAIN=auto")
+	command.Env = append(os.Environ(), "KUBECTL="+kubectl, "HELM="+helm, "GOTOOLCHAIN=auto",
+		"PLUGIN_PLATFORMS=linux/amd64 windows/amd64", "PATH="+withCompiler(t)+":"+os.Getenv("PATH"))
 	if said, err := command.CombinedOutput(); err != nil {
 		return out, fmt.Errorf("%w: %s", err, said)
 	}
 	return out, nil
+}
+
+// withCompiler returns a folder with a go command that compiles nothing. To compile the plugin for a platform
+// without cgo takes minutes, and make release does it.
+func withCompiler(t *testing.T) string {
+	t.Helper()
+	real, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf(`#!/bin/bash
+[[ $1 == build ]] || exec %q "$@"
+while (($# > 1)); do
+	[[ $1 != -o ]] || echo compiled >"$2"
+	shift
+done
+`, real)
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // read reads all files of a folder.
@@ -95,8 +120,7 @@ func TestBuildIsReproducible(t *testing.T) {
 	checkGuide(t, builds[0])
 }
 
-// checkGuide checks that the guide to releases lists the files of a release, without the charts if they were not built, and
-// without the plugins.
+// checkGuide checks that the guide to releases lists the files of a release, without the charts if they were not built.
 func checkGuide(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "contributing", "releasing.md"))
@@ -123,7 +147,7 @@ func checkGuide(t *testing.T, files map[string][]byte) {
 		}
 	}
 	for pattern, found := range listed {
-		if !found && pattern != "*.tgz" && !strings.HasPrefix(pattern, "kubectl-") {
+		if !found && pattern != "*.tgz" {
 			t.Errorf("releasing.md lists %s, which is no file of a release", pattern)
 		}
 	}
@@ -159,5 +183,40 @@ func TestNotes(t *testing.T) {
 	}
 	if _, err := exec.Command("./notes.sh", "v0.99.0").Output(); err == nil {
 		t.Error("there are notes for a version that CHANGELOG.md does not have")
+	}
+}
+
+// The manifest for krew names the archive of each platform with its sum, and the archive has the plugin and the license.
+func TestPluginForKrew(t *testing.T) {
+	out, err := build(t, version, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := read(t, out)
+	manifest := struct {
+		Spec struct {
+			Version   string
+			Platforms []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+			}
+		}
+	}{}
+	if err := yaml.Unmarshal(files["karpenter-capi.yaml"], &manifest); err != nil || len(manifest.Spec.Platforms) != 2 || manifest.Spec.Version != version {
+		t.Fatalf("%v: want version %s and two platforms:\n%s", err, version, files["karpenter-capi.yaml"])
+	}
+	for i, want := range []struct{ os, binary string }{{"linux", "kubectl-karpenter_capi"}, {"windows", "kubectl-karpenter_capi.exe"}} {
+		found := manifest.Spec.Platforms[i]
+		archive := path.Base(found.URI)
+		if sum := fmt.Sprintf("%x", sha256.Sum256(files[archive])); found.SHA256 != sum {
+			t.Errorf("the manifest has the sum %s of %s, want %s", found.SHA256, archive, sum)
+		}
+		if labels := found.Selector.MatchLabels; labels["os"] != want.os || labels["arch"] != "amd64" || found.Bin != want.binary {
+			t.Errorf("it has %s for %v, want %s for %s", found.Bin, labels, want.binary, want.os)
+		}
+		listed, err := exec.Command("tar", "-tzf", filepath.Join(out, archive)).Output()
+		if err != nil || !strings.Contains(string(listed), "./"+want.binary+"\n") || !strings.Contains(string(listed), "./LICENSE\n") {
+			t.Errorf("%s has %q and %v, want the plugin and the license", archive, listed, err)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func TestApply(t *testing.T) {
 
 // kubectl diff ends in the same way: 0 without differences, 1 with some, 2 if it has failed.
 func TestExitCode(t *testing.T) {
-	for want, err := range []error{nil, different{}, comparisonFailed{errors.New("no right")}} {
+	for want, err := range []error{nil, reported{}, comparisonFailed{errors.New("no right")}} {
 		if got := ExitCode(err); got != want {
 			t.Errorf("got %d for %v, want %d", got, err, want)
 		}

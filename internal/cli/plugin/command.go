@@ -14,6 +14,10 @@ import (
 
 // NewCommand returns the command of the plugin.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	return newCommand(streams, clusterSource())
+}
+
+func newCommand(streams genericiooptions.IOStreams, from source) *cobra.Command {
 	command := &cobra.Command{
 		Use:           "kubectl-karpenter_capi",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl karpenter-capi"},
@@ -30,16 +34,15 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Import, compare and apply InstanceTypeCatalogs",
 	}
 	catalog.AddCommand(newImport(streams), newDiff(streams), newApply(streams))
-	command.AddCommand(catalog)
+	command.AddCommand(catalog, newTree(from, streams), newWhy(from, streams), newOfferings(from, streams), newCost(from, streams), newDoctor(from, streams))
 	return command
 }
 
-// different is the result of a comparison that found differences. It has no message, because the
-// differences were printed.
-type different struct{}
+// reported is the result of a command that found something and printed it, such as differences. It has no message.
+type reported struct{}
 
 // Error returns nothing.
-func (different) Error() string { return "" }
+func (reported) Error() string { return "" }
 
 // comparisonFailed is an error of a comparison. Its exit code is another one than that of
 // differences, as with kubectl diff.

@@ -25,7 +25,7 @@ func newDiff(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: "  kubectl karpenter-capi catalog diff -f catalog.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			printer, known := printers[format]
+			printer, known := differencePrinters[format]
 			if !known {
 				return comparisonFailed{fmt.Errorf("--output %q: expected json or yaml", format)}
 			}
@@ -39,7 +39,7 @@ func newDiff(streams genericiooptions.IOStreams) *cobra.Command {
 			if err := printer(o.streams.Out, found); err != nil {
 				return comparisonFailed{err}
 			}
-			return different{}
+			return reported{}
 		},
 	}
 	o.addFlags(command)
@@ -67,8 +67,8 @@ func (o *clusterOptions) compare(command *cobra.Command) (*Differences, error) {
 	return Compare(before, after), nil
 }
 
-// printers print differences in the formats of --output.
-var printers = map[string]func(io.Writer, *Differences) error{
+// differencePrinters print differences in the formats of --output.
+var differencePrinters = map[string]func(io.Writer, *Differences) error{
 	"": printText,
 	"json": func(out io.Writer, d *Differences) error {
 		encoder := json.NewEncoder(out)

@@ -68,6 +68,7 @@ func show(ctx context.Context, kind kinds.Kind, placement stack.Placement) error
 	if err != nil {
 		return err
 	}
+	fmt.Printf("\n==> what ran after the consolidation\n%s\n", story.seen)
 	fmt.Printf("demo: ok placement=%s pods=%d nodes=%d %s=%d templates=%d machines_left=%d templates_left=%d seconds=%.0f\n",
 		placement, manyPods, story.most.Nodes, kind.Plural(), story.most.Resources, story.most.templates, story.now.Machines, story.now.templates, time.Since(began).Seconds())
 	return nil
@@ -86,8 +87,9 @@ The stack is still running. To inspect it, run in the root of the repository:
   trials demo -kind %s -print | kubectl apply -f -
   kubectl get karpentermachinetemplates,nodepools,nodeclaims,nodes
   kubectl get %s,machines -A
+  %s
 The logs are in %s. To stop the stack:
   %s
 
-`, on.Kubeconfig(), kind, looksOf[kind], on.LogDir(), stack.Command("down", on.Dir()))
+`, on.Kubeconfig(), kind, looksOf[kind], live(on), on.LogDir(), stack.Command("down", on.Dir()))
 }

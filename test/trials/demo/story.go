@@ -35,6 +35,8 @@ type story struct {
 	progress *progress
 	// now is the current counts, most is the maximum so far.
 	now, most counts
+	// seen is what the kubectl plugin has shown of the Nodes that were left after the consolidation.
+	seen string
 }
 
 func newStory(on *stack.Stack, kind kinds.Kind) *story {
@@ -122,6 +124,9 @@ func (s *story) scaleIn(ctx context.Context) error {
 		return err
 	}
 	if err := s.showResources(ctx); err != nil {
+		return err
+	}
+	if s.seen, err = s.look(ctx); err != nil {
 		return err
 	}
 	if s.most.Resources < 3 || s.most.Resources >= s.most.Nodes {

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/hack/generated"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/why"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
+)
+
+// edit changes an object of the world before a command reads it. It returns false to leave the object out.
+type edit func(client.Object) bool
+
+// world returns a source of the objects in testdata/world.yaml, with changes.
+func world(t *testing.T, changes ...edit) source {
+	t.Helper()
+	content, err := os.ReadFile("testdata/world.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(kubescheme.Scheme)
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		object := objectOf(t, document)
+		if keep(object, changes) {
+			builder = builder.WithObjects(object)
+		}
+	}
+	by := func(value func(client.Object) string) client.IndexerFunc {
+		return func(o client.Object) []string { return []string{value(o)} }
+	}
+	builder = builder.
+		WithIndex(&clusterv1.Machine{}, clients.ResourceField, by(clients.ResourceOf)).
+		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, by(clients.ResourceOf)).
+		WithIndex(&clusterv1.MachineDeployment{}, clients.TopologyEntryField, fixture.EntryOf).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimResourceField, by(func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation] })).
+		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name })).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", by(func(o client.Object) string { return string(o.(*corev1.Event).InvolvedObject.UID) })).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", by(client.Object.GetName))
+	both := fixture.Cluster{Client: builder.Build()}
+	return source{
+		connect: func(context.Context, *view.Options) (*clients.Clusters, error) {
+			return &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil
+		},
+		now: func() time.Time { return fixture.Noon },
+	}
+}
+
+func keep(object client.Object, changes []edit) bool {
+	for _, apply := range changes {
+		if !apply(object) {
+			return false
+		}
+	}
+	return true
+}
+
+// objectOf returns the object of a document, in its Go type if the scheme has one.
+func objectOf(t *testing.T, document string) client.Object {
+	t.Helper()
+	content := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(document), &content.Object); err != nil {
+		t.Fatalf("%v:\n%s", err, document)
+	}
+	typed, err := kubescheme.Scheme.New(content.GroupVersionKind())
+	if runtime.IsNotRegisteredError(err) {
+		return content
+	}
+	if err := yaml.UnmarshalStrict([]byte(document), typed); err != nil {
+		t.Fatalf("%v:\n%s", err, document)
+	}
+	return typed.(client.Object)
+}
+
+// named changes the object of a kind with a name.
+func named[T client.Object](name string, do func(T)) edit {
+	return func(o client.Object) bool {
+		if typed, is := o.(T); is && o.GetName() == name {
+			do(typed)
+		}
+		return true
+	}
+}
+
+// without leaves out the objects of a kind with a name.
+func without[T client.Object](name string) edit {
+	return func(o client.Object) bool {
+		_, is := o.(T)
+		return !is || o.GetName() != name
+	}
+}
+
+// runIn runs a command in a world, and returns its output, its messages and its exit code.
+func runIn(t *testing.T, from source, arguments ...string) (string, string, int) {
+	t.Helper()
+	streams, _, out, messages := genericiooptions.NewTestIOStreams()
+	command := newCommand(streams, from)
+	command.SetArgs(arguments)
+	err := command.ExecuteContext(t.Context())
+	if err != nil {
+		messages.WriteString(err.Error())
+	}
+	return out.String(), messages.String(), ExitCode(err)
+}
+
+// What commands print is in testdata/golden, to the byte. go test -run TestReading -update writes it.
+func TestReading(t *testing.T) {
+	for _, command := range []string{
+		"tree", "tree -o wide", "tree nodeclaim general-runs -o yaml", "tree machine m-spare",
+		"offerings general", "offerings general --nodepool small", "offerings general --pod large --namespace shop", "offerings general -o json",
+		"cost", "cost general -o yaml", "doctor", "doctor -o json",
+		"why pod blocked --namespace shop", "why pod large --namespace shop -o yaml", "why nodeclaim general-boots",
+		"--help",
+	} {
+		t.Run(command, func(t *testing.T) {
+			got, messages, code := runIn(t, world(t), strings.Fields(command)...)
+			if want := map[bool]int{true: 1}[strings.HasPrefix(command, "doctor") && !strings.Contains(command, "help")]; code != want {
+				t.Fatalf("exit code %d, want %d: %s", code, want, messages)
+			}
+			path := filepath.Join("testdata", "golden", strings.NewReplacer(" ", "_", "--", "").Replace(command)+".txt")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("it prints something else (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each rule finds its cause, and names the object to act on.
+func TestWhy(t *testing.T) {
+	pause := func(o client.Object) {
+		o.SetAnnotations(map[string]string{clusterv1.PausedAnnotation: ""})
+	}
+	found := map[string]bool{}
+	for name, tc := range map[string]struct {
+		ask     string
+		changes []edit
+		rule    string
+		cause   string
+	}{
+		"no operator runs":                 {ask: "pod large", changes: []edit{named("karpenter-leader-election", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = fixture.Noon.Add(-time.Minute) })}, rule: "OperatorStopped", cause: "since 2026-01-01 11:59:00 UTC"},
+		"a Pod runs":                       {ask: "pod runs", cause: "nothing blocks Pod runs"},
+		"a container waits":                {ask: "pod pulls", rule: "ContainersWait", cause: "ImagePullBackOff"},
+		"a Pod is gated":                   {ask: "pod gated", rule: "Gated", cause: "example.com/quota"},
+		"a Pod is too large":               {ask: "pod large", rule: "TooLarge", cause: "m5.xlarge is the largest: cpu: 8 is requested"},
+		"no zone fits":                     {ask: "pod elsewhere", rule: "NoOffering", cause: "us-west-2a"},
+		"the template is not Ready":        {ask: "pod vision", rule: "TemplateNotReady", cause: "AWSMachineTemplate clusters/gpu does not exist"},
+		"the NodePool is at its limit":     {ask: "pod batch", rule: "NodePoolLimit", cause: "NodePool small: its limit of cpu is 4"},
+		"a taint is not tolerated":         {ask: "pod untolerated", rule: "NotTolerated", cause: "batch"},
+		"all offerings have failed":        {ask: "pod unlucky", rule: "OfferingsUnavailable", cause: "no m5.large in us-east-1b"},
+		"no NodePool uses a template":      {ask: "pod large", changes: []edit{without[*karpv1.NodePool]("general"), without[*karpv1.NodePool]("gpu"), without[*karpv1.NodePool]("small")}, rule: "NoNodePool"},
+		"a preflight check fails":          {ask: "pod blocked", rule: "Blocked", cause: "ControlPlane clusters/prod is upgrading"},
+		"the Cluster is paused":            {ask: "nodeclaim general-starts", changes: []edit{named("prod", func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })}, rule: "ClusterPaused", cause: "Cluster clusters/prod is paused"},
+		"the MachineDeployment is paused":  {ask: "pod blocked", changes: []edit{named("general-m5-xlarge-1a", func(d *clusterv1.MachineDeployment) { pause(d) })}, rule: "ResourcePaused", cause: "general-m5-xlarge-1a is paused"},
+		"the infrastructure is not ready":  {ask: "nodeclaim general-starts", rule: "InstanceNotReady", cause: "UnauthorizedOperation: not allowed to use ami-1"},
+		"an instance becomes no Node":      {ask: "machine m-3", rule: "NodeMissing", cause: "aws:///us-east-1a/i-3"},
+		"a Node joins with another ID":     {ask: "nodeclaim general-boots", changes: []edit{without[*clusterv1.Machine]("m-4"), without[*karpv1.NodeClaim]("general-tainted"), named("node-4", func(n *corev1.Node) { n.CreationTimestamp.Time = fixture.Noon })}, rule: "OtherProviderID", cause: "Node node-4 joined with provider ID aws:///us-east-1a/i-4"},
+		"a Node joins without an ID":       {ask: "nodeclaim general-boots", changes: []edit{without[*clusterv1.Machine]("m-4"), without[*karpv1.NodeClaim]("general-tainted"), named("node-4", func(n *corev1.Node) { n.CreationTimestamp.Time, n.Spec.ProviderID = fixture.Noon, "" })}, rule: "NodeWithoutID", cause: "Node node-4"},
+		"a startup taint stays":            {ask: "node node-4", rule: "NotInitialized", cause: "cni.example.com/not-ready"},
+		"a Node is not Ready":              {ask: "node node-1", changes: []edit{named("node-1", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })}, rule: "NodeNotReady"},
+		"a Machine is spare":               {ask: "machine m-spare", rule: "Spare", cause: "since 1m0s"},
+		"a Machine is not of the operator": {ask: "machine control-plane", rule: "NotGenerated"},
+		"a Node is not of Karpenter":       {ask: "node node-0", rule: "NotOfKarpenter"},
+		"a NodeClaim is drifted": {ask: "nodeclaim general-runs", changes: []edit{named("general-runs", func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetTrueWithReason(karpv1.ConditionTypeDrifted, "VersionDrift", "VersionDrift")
+		})}, rule: "Drifted", cause: "VersionDrift"},
+		"a launch has failed": {ask: "nodeclaim general-starts", changes: []edit{named("general-starts", func(c *karpv1.NodeClaim) {
+			c.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, v1alpha1.ReasonQuotaExceeded, "VcpuLimitExceeded")
+		})}, rule: "LaunchFailed", cause: "QuotaExceeded: VcpuLimitExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, messages, code := runIn(t, world(t, tc.changes...), append(strings.Fields("why "+tc.ask), "--namespace", "shop", "-o", "json")...)
+			if code != 0 {
+				t.Fatalf("exit code %d: %s", code, messages)
+			}
+			answer := &why.Answer{}
+			if err := yaml.UnmarshalStrict([]byte(out), answer); err != nil {
+				t.Fatal(err)
+			}
+			if answer.Rule != tc.rule || !strings.Contains(answer.Cause, tc.cause) {
+				t.Errorf("rule %q and cause %q, want rule %q and a cause with %q", answer.Rule, answer.Cause, tc.rule, tc.cause)
+			}
+			if answer.Rule != "" && answer.Do == "" {
+				t.Error("it does not say what to do")
+			}
+			found[answer.Rule] = true
+		})
+	}
+	if len(found) < 10 {
+		t.Errorf("%d rules are found, want 10 or more", len(found))
+	}
+}
+
+// What the user may not list is named, and nothing is printed.
+func TestForbidden(t *testing.T) {
+	from := world(t)
+	connect := from.connect
+	from.connect = func(ctx context.Context, o *view.Options) (*clients.Clusters, error) {
+		clusters, err := connect(ctx, o)
+		denied := interceptor.NewClient(clusters.Workload.GetClient().(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if _, is := list.(*corev1.NodeList); is {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
+		clusters.Workload = fixture.Cluster{Client: denied}
+		return clusters, err
+	}
+	out, messages, code := runIn(t, from, "tree")
+	if code != 1 || out != "" || !strings.Contains(messages, "workload cluster: nodes") {
+		t.Errorf("exit code %d, output %q, messages %q, want 1, none, and the resource that is forbidden", code, out, messages)
+	}
+}
+
+// Wrong arguments are refused with what is expected, before anything is read.
+func TestWrongArguments(t *testing.T) {
+	unread := source{
+		connect: func(context.Context, *view.Options) (*clients.Clusters, error) { panic("it reads") },
+		now:     time.Now,
+	}
+	for command, want := range map[string]string{
+		"tree cat":                       "expected nothing, or one of machine, node, nodeclaim, nodepool, template and a name",
+		"tree cat tom":                   "expected nothing, or one of",
+		"why pod":                        "expected one of pod, nodeclaim, machine, node and a name",
+		"offerings":                      "accepts 1 arg(s)",
+		"tree -o table":                  `--output "table": expected one of wide, json, yaml`,
+		"offerings general --pod a -f b": "none of the others can be",
+		"cost a b":                       "accepts at most 1 arg(s)",
+	} {
+		t.Run(command, func(t *testing.T) {
+			out, messages, code := runIn(t, unread, strings.Fields(command)...)
+			if code != 1 || out != "" || !strings.Contains(messages, want) {
+				t.Errorf("exit code %d, output %q, messages %q, want 1, none, and %q", code, out, messages, want)
+			}
+		})
+	}
+	for command, want := range map[string]string{
+		"tree node nowhere":              "node nowhere: it does not exist",
+		"why node nowhere":               "node nowhere: it does not exist",
+		"why pod nowhere -n shop":        `reading Pod shop/nowhere: pods "nowhere" not found`,
+		"offerings nowhere":              "KarpenterMachineTemplate nowhere does not exist",
+		"offerings general --nodepool x": "NodePool x does not exist",
+		"cost nowhere":                   "NodePool nowhere does not exist",
+	} {
+		t.Run(command, func(t *testing.T) {
+			_, messages, code := runIn(t, world(t), strings.Fields(command)...)
+			if code != 1 || !strings.Contains(messages, want) {
+				t.Errorf("exit code %d, messages %q, want 1 and %q", code, messages, want)
+			}
+		})
+	}
+}
+
+// A Pod from a file is treated as one of the cluster.
+func TestOfferingsForFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pod.yaml")
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec:\n  containers:\n  - {name: c, resources: {requests: {cpu: 3}}}\n"
+	if err := os.WriteFile(path, []byte(pod), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, messages, code := runIn(t, world(t), "offerings", "general", "-f", path)
+	if code != 0 {
+		t.Fatal(messages)
+	}
+	lines := bytes.Split([]byte(out), []byte("\n"))
+	if !bytes.HasPrefix(lines[1], []byte("m5.xlarge")) || !bytes.Contains(lines[2], []byte("TooSmall: cpu: 3 is requested")) {
+		t.Errorf("want m5.xlarge first, and the others too small:\n%s", out)
+	}
+}
+
+// The reference of the plugin shows what commands print. go test -run TestDocumented -update writes it.
+func TestDocumented(t *testing.T) {
+	const path = "../../../docs/reference/plugin.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(page)
+	for part, command := range map[string]string{
+		"tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
+	} {
+		out, _, _ := runIn(t, world(t), strings.Fields(command)...)
+		if want, err = generated.Replace(want, part, "```console\n$ kubectl karpenter-capi "+command+"\n"+out+"```"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("docs/reference/plugin.md shows something else (-commands +page):\n%s", diff)
+	}
+}
+
+// The help of each command that reads has an example.
+func TestExamples(t *testing.T) {
+	streams, _, _, _ := genericiooptions.NewTestIOStreams()
+	for _, command := range newCommand(streams, world(t)).Commands() {
+		if command.Name() != "catalog" && !strings.Contains(command.Example, "kubectl karpenter-capi "+command.Name()) {
+			t.Errorf("the help of %s has no example", command.Name())
+		}
+	}
+}
