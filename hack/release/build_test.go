@@ -55,7 +55,7 @@ func build(t *testing.T, version, image string) (out string, err error) {
 // without cgo takes minutes, and make release does it.
 func withCompiler(t *testing.T) string {
 	t.Helper()
-	real, err := exec.LookPath("go")
+	compiler, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ while (($# > 1)); do
 	[[ $1 != -o ]] || echo compiled >"$2"
 	shift
 done
-`, real)
+`, compiler)
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
