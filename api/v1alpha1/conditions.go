@@ -35,8 +35,8 @@ const (
 	ConditionFromReady = "FromReady"
 
 	// ConditionInfrastructureReady reports whether every infrastructure template that the template and its own instance
-	// types refer to can be used. Ready depends on it. For MachinePools, it also reports whether the infrastructure
-	// supports what Karpenter needs. OfferingsValid reports what types of catalogs refer to.
+	// types refer to can be used. Ready depends on it. For MachinePools, the infrastructure must also support
+	// what Karpenter needs. OfferingsValid reports what types of catalogs refer to.
 	//   - On: KarpenterMachineTemplate
 	//   - True: all of them exist, and Cluster API can use their kinds.
 	//   - False: one of them cannot be used.

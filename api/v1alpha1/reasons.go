@@ -190,14 +190,14 @@ const (
 	//   - See: docs/guides/patches.md#when-a-patch-is-wrong
 	ReasonTemplatesRejected = "TemplatesRejected"
 	// ReasonNameTaken: an object has the name that an object for an offering would get, and was generated from
-	// something else. Names end in a hash, so this is very rare, unless a user has changed or copied the object or its
+	// something else. Names end in a hash, so this is rare, unless a user has changed or copied the object or its
 	// labels.
 	//   - In: OfferingsValid=False, InstanceTypesReady=False, status.invalidOfferings, MachineAvailable=False
 	//   - To do: delete the object that the message names, or use a KarpenterMachineTemplate of another name.
 	//     Nothing is launched with the offering meanwhile.
 	ReasonNameTaken = "NameTaken"
 	// ReasonObjectsNotReadable: objects of a kind cannot be listed in the management cluster, because the operator
-	// lacks the right, or the conversion webhook of the kind does not answer. If these are objects of Machines,
+	// lacks the right, or its conversion webhook does not answer. If these are objects of Machines,
 	// Machines are launched, and only launchTimeoutSeconds shows that one failed.
 	//   - In: MachinesProgressing=Unknown, OfferingsValid=False, InstanceTypesReady=False, status.invalidOfferings
 	//   - To do: give the operator the right, or repair the webhook.

@@ -84,6 +84,26 @@ func text(description string) string {
 	return strings.ReplaceAll(words, " Default: ", "<br>Default: ")
 }
 
+// mostWords is how many words a cell of a table can have. More belongs into text, which a reader can follow.
+const mostWords = 40
+
+// shortened returns the meaning of a field if it fits into a cell. Otherwise, it returns the first sentence, and the rest, which
+// belongs below the table.
+func shortened(meaning string) (short, rest string) {
+	words := strings.Fields(meaning)
+	if len(words) <= mostWords {
+		return meaning, ""
+	}
+	end := endOfSentence.FindStringIndex(meaning)
+	if end == nil || len(strings.Fields(meaning[:end[0]])) > mostWords-2 {
+		return "see below", meaning
+	}
+	return meaning[:end[0]+1] + " More below.", strings.TrimPrefix(strings.TrimSpace(meaning[end[0]+1:]), "<br>")
+}
+
+// endOfSentence matches the end of a sentence, and what separates it from the next one.
+var endOfSentence = regexp.MustCompile(`\.( |<br>)`)
+
 // cell returns text, escaped for a cell of a table.
 func cell(text string) string {
 	return strings.ReplaceAll(text, "|", `\|`)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,5 +40,19 @@ func TestBounds(t *testing.T) {
 	field := &schema{Type: "integer", Minimum: new(0.0), Maximum: new(31536000.0)}
 	if diff := cmp.Diff([]string{"at least 0", "at most 31536000"}, bounds(field)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestShortened(t *testing.T) {
+	words := strings.TrimSpace(strings.Repeat("word ", mostWords))
+	for name, tc := range map[string]struct{ meaning, short, rest string }{
+		"short":        {"a size of 1.5 m. Not more.<br>*required*", "a size of 1.5 m. Not more.<br>*required*", ""},
+		"sentences":    {"a size of 1.5 m. " + words, "a size of 1.5 m. More below.", words},
+		"a line":       {"a size.<br>" + words, "a size. More below.", words},
+		"one sentence": {"a " + words + ".", "see below", "a " + words + "."},
+	} {
+		if short, rest := shortened(tc.meaning); short != tc.short || rest != tc.rest {
+			t.Errorf("%s: got %q and %q", name, short, rest)
+		}
 	}
 }

@@ -42,14 +42,20 @@ func section(b *strings.Builder, path string, object *schema, introduction strin
 	fields := slices.SortedFunc(maps.Keys(object.Properties), func(a, b string) int {
 		return cmp.Or(-compare(slices.Contains(object.Required, a), slices.Contains(object.Required, b)), strings.Compare(a, b))
 	})
+	var details []string
 	for _, name := range fields {
 		field := object.Properties[name]
 		meaning := []string{text(field.Description)}
 		if checked := checks(&field, slices.Contains(object.Required, name)); len(checked) > 0 {
 			meaning = append(meaning, "*"+strings.Join(checked, "; ")+"*")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, typeOf(path+"."+name, &field), cell(strings.Join(meaning, "<br>")))
+		short, rest := shortened(strings.Join(meaning, "<br>"))
+		if rest != "" {
+			details = append(details, fmt.Sprintf("\n`%s`: %s\n", name, rest))
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, typeOf(path+"."+name, &field), cell(short))
 	}
+	b.WriteString(strings.Join(details, ""))
 	for _, name := range fields {
 		field := object.Properties[name]
 		if inner, suffix := objectIn(&field); suffix != "" {
