@@ -140,6 +140,14 @@ const ConditionInstanceTypesValid = "InstanceTypesValid"
 //   - Unknown: the NodeClaim waits for Cluster API.
 const ConditionMachineAvailable = "MachineAvailable"
 
+// ConditionMachineReady reports how far the Machine of a NodeClaim is. The message names the Machine. A NodeClaim without
+// this condition has no Machine, or one that has had no provider ID for less than 3 minutes.
+//   - On: NodeClaim
+//   - True: the Machine has its provider ID. If its Node was missing for more than 3 minutes, it has registered.
+//   - False: the Machine takes longer than usual. The message has what its infrastructure or bootstrap reports.
+//   - Unknown: never.
+const ConditionMachineReady = "MachineReady"
+
 // ConditionProviderIDUnchanged reports whether the Machine of a NodeClaim has the provider ID with which its Node was
 // registered. Karpenter finds the Node by that ID, so the NodeClaim keeps it. A NodeClaim without this condition has
 // had no such contradiction.

@@ -39,6 +39,13 @@ const (
 	//   - In: MachineAvailable=False
 	//   - To do: nothing, because Karpenter decides again. To get more Machines, raise the limit.
 	ReasonLimitReached = "LimitReached"
+	// ReasonRegistrationTimeout: the Machine had its provider ID, and no Node had joined with it when Karpenter gave up on
+	// the NodeClaim after 15 minutes. Events of the NodeClaim and of its template have the same reason.
+	//   - In: status.unavailableOfferings
+	//   - To do: read the log of cloud-init and of the kubelet on the next instance. The Node may not reach the API server,
+	//     its bootstrap may be wrong, or it may have another provider ID.
+	//   - See: docs/failures.md#nodes-that-do-not-join
+	ReasonRegistrationTimeout = "RegistrationTimeout"
 	// ReasonInterrupted: a termination handler has announced the end of an instance of the offering. Events of the
 	// Node, its NodeClaim and their template have the same reason.
 	//   - In: status.unavailableOfferings
@@ -78,6 +85,23 @@ const (
 	//   - To do: read the message, which repeats the answer, and correct the template.
 	//   - See: docs/failures.md#what-is-not-a-failure
 	ReasonRejected = "Rejected"
+	// ReasonWaitingForBootstrap: a Machine has no provider ID after 3 minutes, because its bootstrap data is missing.
+	//   - In: MachineReady=False
+	//   - To do: read the message, which has what the bootstrap object reports.
+	//   - See: docs/failures.md#what-a-slow-machine-waits-for
+	ReasonWaitingForBootstrap = "WaitingForBootstrap"
+	// ReasonWaitingForInfrastructure: a Machine has no provider ID after 3 minutes. The launch fails if that does not
+	// change within launchTimeoutSeconds.
+	//   - In: MachineReady=False
+	//   - To do: read the message, which has what the infrastructure reports. For slow hardware, wait.
+	//   - See: docs/failures.md#what-a-slow-machine-waits-for
+	ReasonWaitingForInfrastructure = "WaitingForInfrastructure"
+	// ReasonWaitingForNode: a Machine has had its provider ID for 3 minutes, and no Node has joined with it.
+	//   - In: MachineReady=False
+	//   - To do: read the log of cloud-init and of the kubelet on the instance. The Node may not reach the API server, its
+	//     bootstrap may have failed, or it may have another provider ID.
+	//   - See: docs/failures.md#what-a-slow-machine-waits-for
+	ReasonWaitingForNode = "WaitingForNode"
 	// ReasonNodeClassReadinessUnknown: the operator has not examined the template in its present form.
 	//   - In: Launched=Unknown
 	//   - To do: wait. If it lasts, check that the operator runs.
@@ -138,6 +162,17 @@ const (
 	//   - To do: nothing, because Karpenter replaces the Node within the disruption budgets of its NodePool.
 	DriftOfferingRemoved = "OfferingRemoved"
 )
+
+// ReasonMachineLinked is the reason of an event of a NodeClaim that has got a Machine.
+const ReasonMachineLinked = "MachineLinked"
+
+// ReasonProviderIDSet is the reason of an event of a NodeClaim that has got the provider ID of its Machine. It is
+// published with --all-events only, because the condition MachineReady shows the same.
+const ReasonProviderIDSet = "ProviderIDSet"
+
+// ReasonNodePoolNotReady is the reason of an event of a Pod that waits, and could only run on Nodes of NodePools that
+// launch nothing, because they are not ready.
+const ReasonNodePoolNotReady = "NodePoolNotReady"
 
 // ReasonProviderIDShared is the reason of an event of NodeClaims that have one provider ID, and of the
 // Node with this ID. Karpenter treats such a Node as if it had no NodeClaim.

@@ -98,7 +98,7 @@ func newControllers(op *operator.Operator, catalog *catalog.Catalog, cluster *st
 // Reconcilers returns this operator's reconcilers. podsOf returns the Pods that Karpenter has decided to schedule to
 // the Node of a claim.
 func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, podsOf func(claim string) []types.NamespacedName) []controller.Controller {
-	links := link.NewReconciler(op.Clusters)
+	links := link.NewReconciler(op.Clusters, op.EventRecorder)
 	return []controller.Controller{
 		machinetemplate.NewReconciler(op.Clusters, catalog, op.EventRecorder, op.Clock),
 		generatedcopy.NewReconciler(op.Clusters, catalog, op.Clock),

@@ -68,8 +68,8 @@ func unknownReason(claim *karpv1.NodeClaim) string {
 	return condition.Reason
 }
 
-// The functions below write the condition MachineAvailable, as does SetProviderID.
-// launchTimeoutSeconds counts from its last transition.
+// Wait and Ready write the condition MachineReady, and the functions before them the condition MachineAvailable.
+// SetProviderID writes both. launchTimeoutSeconds counts from the last transition of MachineAvailable.
 
 // maxMessage is the maximum length of a condition's message.
 const maxMessage = 1024
@@ -104,6 +104,26 @@ func Fail(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, 
 		return conditions.SetFalse(v1alpha1.ConditionMachineAvailable, reason, message)
 	})
 	return err
+}
+
+// Wait writes what the Machine of a claim waits for.
+func Wait(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, reason, message string) error {
+	_, err := set(ctx, workload, claim, "reporting what the Machine waits for on", func(conditions status.ConditionSet) bool {
+		return conditions.SetFalse(v1alpha1.ConditionMachineReady, reason, lo.Substring(message, 0, maxMessage))
+	})
+	return err
+}
+
+// Ready writes that the Machine of a claim waits for nothing any more.
+func Ready(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, machine string) error {
+	_, err := set(ctx, workload, claim, "reporting the Machine of", func(conditions status.ConditionSet) bool {
+		return setReady(conditions, machine)
+	})
+	return err
+}
+
+func setReady(conditions status.ConditionSet, machine string) bool {
+	return conditions.SetTrueWithReason(v1alpha1.ConditionMachineReady, v1alpha1.ConditionMachineReady, "Machine "+machine+" has its provider ID")
 }
 
 // waitFromNow sets the condition to Unknown. It is False in between, so that the time of its transition is now.

@@ -26,19 +26,22 @@
 //	being       Core drains the Node and calls CloudProvider.Delete until no Machine serves the claim.
 //	deleted
 //
+// The condition MachineReady has the name of the Machine from SetProviderID on. If the Machine or its Node takes minutes, Wait
+// writes there what the Machine waits for, and Ready that it waits no longer.
+//
 // In any state, Restore gives a claim the annotations that a user has removed, and RenewHashes gives it hashes
 // that can be compared with present ones. Core writes what the hook of package registration sets.
 //
 // Controllers decide, and call one function of this package for each write:
 //
-//	scalableresource  Stall, Resume, Reject, Fail, Move, Restore, ResetProviderID, Delete
+//	scalableresource  Stall, Resume, Reject, Fail, Wait, Ready, Move, Restore, ResetProviderID, Delete
 //	providerid        SetProviderID, ReportProviderID
 //	machinehash       RenewHashes
 //	interruption      Delete
 //	cloudprovider     ResetProviderID
 //
-// The API server checks the precondition of a write in the same request: for Delete the UID, for SetProviderID
-// exactly what it depends on, and for the others the resourceVersion that was read. If the claim has
+// The API server checks the precondition of a write in the same request: for Delete the UID, and for the others the
+// resourceVersion that was read. A list of conditions is replaced as a whole, so nothing less is enough. If the claim has
 // changed or no longer exists, nothing is written, and the function returns that error (see
 // requeue.AfterConflict). Delete returns none, because its claim no longer exists. After a write, the claim is as the
 // API server has it, so that one reconcile can write to it several times.

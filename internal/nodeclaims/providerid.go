@@ -7,76 +7,48 @@ import (
 	"fmt"
 
 	"github.com/awslabs/operatorpkg/status"
-	"gomodules.xyz/jsonpatch/v2"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
-	"github.com/karpenter-capi/karpenter-capi/internal/precondition"
 )
 
 // SetProviderID gives a claim the provider ID of its Machine, unless another claim has it: two claims with one ID make
-// Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim). It returns a conflict if the
-// claim has changed.
-func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, want string) error {
+// Karpenter core fail (pkg/controllers/state/cluster.go, cleanupNodeClaim). The condition MachineReady names the Machine. If
+// the claim has waited for Cluster API, a limit, or an offering that failed, its condition MachineAvailable becomes True.
+// It reports whether it has written, and returns a conflict if the claim has changed.
+func SetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim, machine, want string) (bool, error) {
 	others := &karpv1.NodeClaimList{}
 	if err := workload.List(ctx, others, client.MatchingFields{clients.NodeClaimProviderIDField: want}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
+		return false, fmt.Errorf("listing NodeClaims with provider ID %s: %w", want, err)
 	}
 	for i := range others.Items {
 		if other := &others.Items[i]; other.UID != claim.UID {
 			if !other.DeletionTimestamp.IsZero() {
-				return nil // the event of its end triggers the next reconcile
+				return false, nil // the event of its end triggers the next reconcile
 			}
-			return fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, other.Name)
+			return false, fmt.Errorf("NodeClaim %s cannot have provider ID %s: NodeClaim %s has it", claim.Name, want, other.Name)
 		}
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = want
-	patch, err := patchOf(claim, changed)
-	if err != nil {
-		return err
-	}
-	claims := schema.GroupResource{Group: apis.Group, Resource: "nodeclaims"}
-	err = precondition.Conflict(claims, claim, "setting provider ID "+want+" of", workload.Status().Patch(ctx, changed, patch))
-	if err != nil {
-		return err
-	}
-	*claim = *changed
-	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
-	return nil
-}
-
-// patchOf returns the patch that writes a provider ID on the same claim, if that is not being deleted,
-// has the ID that was read, and was not registered since: core writes the name of the Node then. If the claim has waited for Cluster API, a limit, or an offering that
-// failed, its condition MachineAvailable becomes True. A list of conditions is replaced as a whole,
-// so that needs the resourceVersion as precondition.
-func patchOf(claim, changed *karpv1.NodeClaim) (client.Patch, error) {
+	conditions := changed.StatusConditions()
+	setReady(conditions, machine)
 	if HasWaited(claim) || ConditionOf(claim, v1alpha1.ConditionMachineAvailable).IsFalse() {
-		changed.StatusConditions().SetTrue(v1alpha1.ConditionMachineAvailable)
-		return client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{}), nil
+		conditions.SetTrue(v1alpha1.ConditionMachineAvailable)
 	}
-	const path = "/status/providerID"
-	return precondition.Patch(precondition.SameUID(claim), precondition.NotDeleted(),
-		unchanged(path, claim.Status.ProviderID), unchanged("/status/nodeName", claim.Status.NodeName),
-		jsonpatch.NewOperation("add", path, changed.Status.ProviderID))
-}
-
-// unchanged tests that a field has the value that was read, or is still absent.
-func unchanged(path, read string) jsonpatch.Operation {
-	if read == "" {
-		return precondition.Absent(path)
+	if err := writeStatus(ctx, workload, claim, changed, "setting provider ID "+want+" of"); err != nil {
+		return false, err
 	}
-	return precondition.Equal(path, read)
+	log.FromContext(ctx).Info("set provider ID", "NodeClaim", claim.Name, "provider-id", want)
+	return true, nil
 }
 
 // ResetProviderID gives a claim its provisional ID, if it has another one. The claim must not be registered:
-// core finds the Node by the ID, and drains it.
+// core finds the Node by the ID, and drains it. The condition MachineReady is removed, because it names the Machine.
 func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim) error {
 	if claim.Status.ProviderID == planner.ProvisionalID(claim.UID) {
 		return nil
@@ -86,6 +58,9 @@ func ResetProviderID(ctx context.Context, workload client.Client, claim *karpv1.
 	}
 	changed := claim.DeepCopy()
 	changed.Status.ProviderID = planner.ProvisionalID(claim.UID)
+	if err := changed.StatusConditions().Clear(v1alpha1.ConditionMachineReady); err != nil {
+		return err
+	}
 	return writeStatus(ctx, workload, claim, changed, "resetting the provider ID of")
 }
 

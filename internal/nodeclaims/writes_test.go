@@ -62,8 +62,17 @@ var writes = map[string]func(context.Context, client.Client, *karpv1.NodeClaim) 
 		return nodeclaims.Fail(ctx, c, claim, "MachineFailed", "x")
 	},
 	"SetProviderID": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
-		claim.StatusConditions().SetFalse(v1alpha1.ConditionMachineAvailable, "MachineFailed", "x") // so the whole status is written
-		return nodeclaims.SetProviderID(ctx, c, claim, "real://next")
+		written, err := nodeclaims.SetProviderID(ctx, c, claim, "next", "real://next")
+		if written != (err == nil) {
+			return errors.New("it does not report whether it has written")
+		}
+		return err
+	},
+	"Wait": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
+		return nodeclaims.Wait(ctx, c, claim, v1alpha1.ReasonWaitingForNode, "x")
+	},
+	"Ready": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
+		return nodeclaims.Ready(ctx, c, claim, "m")
 	},
 	"ResetProviderID": nodeclaims.ResetProviderID,
 	"ReportProviderID": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // quietManager is a manager whose event recorders publish neither what NodeClaims, Nodes and NodePools show themselves, nor
@@ -63,11 +65,12 @@ func isMany(object runtime.Object) bool {
 	return false
 }
 
-// repeatsObject reports whether an event is one of those that operatorpkg's status controllers publish, or says nothing
+// repeatsObject reports whether an event is one of those that operatorpkg's status controllers publish, repeats the condition
+// MachineReady, or says nothing
 // but the consolidation policy of the NodePool (karpenter: disruption/consolidation.go, ShouldDisrupt).
 func repeatsObject(reason, message string) bool {
 	switch reason {
-	case "Finalized":
+	case "Finalized", v1alpha1.ReasonProviderIDSet:
 		return true
 	case events.Unconsolidatable:
 		return strings.Contains(message, "has consolidation policy WhenEmpty") || strings.Contains(message, "has consolidation disabled")

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // recording is a manager that only has an event recorder.
@@ -119,6 +121,8 @@ func TestQuietRecorderKeepsOthers(t *testing.T) {
 	quiet.Event(node, corev1.EventTypeNormal, "DisruptionTerminating", "Disrupting Node: Empty/Delete")
 	quiet.Event(&corev1.Pod{}, corev1.EventTypeNormal, "Nominated", "Pod should schedule on: nodeclaim/c")
 	quiet.Event(node, corev1.EventTypeNormal, "Finalized", "Finalized x")
+	quiet.Event(claim, corev1.EventTypeNormal, v1alpha1.ReasonMachineLinked, "Machine m serves this NodeClaim")
+	quiet.Event(claim, corev1.EventTypeNormal, v1alpha1.ReasonProviderIDSet, "Machine m has provider ID x")
 	quiet.Eventf(node, corev1.EventTypeNormal, "Any", "%d", 1)
 	var got []string
 	for len(recorder.Events) > 0 {
@@ -126,7 +130,7 @@ func TestQuietRecorderKeepsOthers(t *testing.T) {
 	}
 	want := []string{
 		"Warning InsufficientCapacity none left", "Warning InsufficientCapacity none left", "Warning Finalized a warning", "Normal DisruptionTerminating Disrupting Node: Empty/Delete",
-		"Normal Nominated Pod should schedule on: nodeclaim/c", "Normal Any 1",
+		"Normal Nominated Pod should schedule on: nodeclaim/c", "Normal MachineLinked Machine m serves this NodeClaim", "Normal Any 1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

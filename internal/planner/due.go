@@ -68,6 +68,9 @@ func (p *planning) claimDue(claim Claim) {
 		p.dueAt(p.Now.Add(p.Durations.NoProgress), MayResume)
 		return
 	}
+	if served && machine.Node == "" && machine.Stall.Reason == "" {
+		p.dueAt(p.slowAt(claim, *machine), MayBeSlow)
+	}
 	if served && machine.ProviderID == "" {
 		p.dueAt(p.launchSince(claim, *machine).Add(p.Durations.LaunchTimeout), LaunchTimeoutEnds)
 	}

@@ -23,23 +23,29 @@ const (
 	NameTaken failure.Kind = v1alpha1.ReasonNameTaken
 	// LaunchTimeout is the failure of a machine that was not launched within launchTimeoutSeconds.
 	LaunchTimeout failure.Kind = v1alpha1.ReasonLaunchTimeout
+	// RegistrationTimeout is the failure of a machine whose Node had not joined when Karpenter gave up on its claim.
+	RegistrationTimeout failure.Kind = v1alpha1.ReasonRegistrationTimeout
 	// ResourceUnusable is the failure of a claim whose scalable resource cannot provide Machines.
 	ResourceUnusable failure.Kind = v1alpha1.ReasonScalableResourceUnusable
 )
 
-// Outcome is what a plan decides about a claim that gets no Machine now.
+// Outcome is what a plan decides about a claim, except for its Machine.
 type Outcome struct {
 	// Stall is why the launch of the claim is stalled, if that is reported, and Failure why its machine could not be launched;
 	// zero if it is not. One of them at most is not zero.
 	Stall   Stall
 	Failure failure.Failure
+	// Waits is what the Machine of the claim waits for, and differs from what the claim reports; zero if nothing is to be
+	// reported. Arrived is the name of its Machine if the claim reports that the Machine waits, and its Node has registered.
+	Waits   Wait
+	Arrived string
 	// Resumes reports whether the claim still reports a stall that has ended.
 	Resumes bool
 	// Ends reports whether the claim has no Machine and never gets one, because its Cluster is being deleted.
 	Ends bool
 }
 
-// decideOutcomes decides what becomes of the claims that get no Machine now. It leaves out claims whose link is being
+// decideOutcomes decides what becomes of the claims that get no Machine now, and what the others report. It leaves out claims whose link is being
 // written or planned: what the cache has of their Machines can be outdated.
 func (p *planning) decideOutcomes() {
 	for _, link := range p.plan.Links {
@@ -59,6 +65,9 @@ func (p *planning) decideOutcomes() {
 			outcome.Failure, outcome.Resumes = p.failure(claim), claim.Stalled && p.launches(claim)
 		case p.isReportable(claim, stall, since):
 			outcome.Stall = stall
+		}
+		if stall == (Stall{}) && outcome == (Outcome{}) {
+			outcome = Outcome{Waits: p.waits(claim), Arrived: p.arrived(claim)}
 		}
 		if outcome != (Outcome{}) {
 			p.plan.Outcomes[claim.UID] = outcome

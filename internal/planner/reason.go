@@ -61,6 +61,8 @@ const (
 const (
 	// MayStall is when a controller must have acted on an object.
 	MayStall Reason = "nothing may act on it"
+	// MayBeSlow is when a claim reports what its Machine waits for.
+	MayBeSlow Reason = "its Machine or its Node may take longer than usual"
 	// MayResume is when a stalled launch is looked at again.
 	MayResume Reason = "its launch may go on"
 	// LaunchTimeoutEnds is when a launch fails.

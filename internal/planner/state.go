@@ -108,9 +108,10 @@ type Claim struct {
 	// OverLimit reports whether the limits of the template, of the offering and of its reservation leave no machine for the
 	// claim. A claim that has a Machine keeps it, also if a limit was lowered since.
 	OverLimit bool
-	// Available is the condition MachineAvailable, and Registered reports whether core has registered its Node.
-	Available  Condition
-	Registered bool
+	// Available is the condition MachineAvailable, Ready the condition MachineReady, and Registered reports whether core has
+	// registered its Node.
+	Available, Ready Condition
+	Registered       bool
 	// Stalled reports whether the claim has the condition that its launch is stalled.
 	Stalled bool
 	// Rejected is why no resource could be created or scaled for the claim, as its condition has it; empty if that was not

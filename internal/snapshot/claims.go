@@ -71,6 +71,8 @@ func ClaimOf(claim *karpv1.NodeClaim) planner.Claim {
 			read.WaitsSince = lo.Latest(read.WaitsSince, at)
 		case karpv1.ConditionTypeRegistered:
 			read.RegistersSince = at // core counts from then on
+		case v1alpha1.ConditionMachineReady:
+			read.Ready = planner.Condition{Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
 		case v1alpha1.ConditionMachineAvailable:
 			read.Available = planner.Condition{Status: condition.Status, Reason: condition.Reason, Message: condition.Message}
 			read.WaitsSince = lo.Latest(read.WaitsSince, at)

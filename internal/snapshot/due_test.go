@@ -95,9 +95,9 @@ func TestDue(t *testing.T) {
 		"a stalled claim that is being deleted":   {claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute), ends)},
 		"a claim that is blocked":                 {claims: claim(time.Hour, available(v1alpha1.ReasonBlocked, time.Minute)), want: 30 * time.Second},
 		"a claim whose launch has resumed":        {claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 9 * time.Minute},
-		"a served claim whose launch resumed":     {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 9 * time.Minute},
+		"a served claim whose launch resumed":     {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 2 * time.Minute},
 		"a served claim that is stalled":          {machines: machine(11*time.Minute, linked), claims: claim(time.Hour, available(v1alpha1.ReasonNoProgress, time.Minute)), want: 30 * time.Second},
-		"a served claim whose Machine has its ID": {machines: machine(11*time.Minute, linked, withID), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute))},
+		"a served claim whose Machine has its ID": {machines: machine(11*time.Minute, linked, withID), claims: claim(time.Hour, available(v1alpha1.ReasonResumed, time.Minute)), want: 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := stateFrom(t, tc.claims, tc.machines...)

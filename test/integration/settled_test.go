@@ -57,7 +57,7 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 		running, op := env.newOperator(running, requests)
 		env.start(running, op)
 		again := reconcile.Request{NamespacedName: types.NamespacedName{Name: resource.GetName()}}
-		known, links := catalog.New(op.Clusters), link.NewReconciler(op.Clusters)
+		known, links := catalog.New(op.Clusters), link.NewReconciler(op.Clusters, op.EventRecorder)
 		_, err := scalableresource.NewReconciler(op.Clusters, known, links, op.EventRecorder, clock.RealClock{}, env.state.PodsMappedToNodeClaim).Reconcile(running, again)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(requests.since(0, request.write)).To(BeEmpty(), "writes of a fresh operator")

@@ -50,7 +50,7 @@ func TestErrorsAreRetriedSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry, clusters := &registry{Manager: mgr}, &clients.Clusters{Workload: mgr, Management: mgr}
-	links := link.NewReconciler(clusters)
+	links := link.NewReconciler(clusters, nil)
 	resources := scalableresource.NewReconciler(clusters, catalog.New(clusters), links, nil, clock.RealClock{}, nil)
 	if err := errors.Join(links.Register(t.Context(), registry), resources.Register(t.Context(), registry)); err != nil {
 		t.Fatal(err)

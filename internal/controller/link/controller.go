@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
@@ -51,6 +52,7 @@ type Request struct {
 // Reconciler writes links.
 type Reconciler struct {
 	clusters *clients.Clusters
+	recorder events.Recorder
 	// ended is called with the resource of each request that has ended.
 	ended  func(resource string)
 	open   open
@@ -58,8 +60,8 @@ type Reconciler struct {
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
-func NewReconciler(clusters *clients.Clusters) *Reconciler {
-	return &Reconciler{clusters: clusters, ended: func(string) {}, open: open{requests: map[string]map[Request]bool{}}}
+func NewReconciler(clusters *clients.Clusters, recorder events.Recorder) *Reconciler {
+	return &Reconciler{clusters: clusters, recorder: recorder, ended: func(string) {}, open: open{requests: map[string]map[Request]bool{}}}
 }
 
 // OnEnd sets what is called with the resource of each request that has ended.
@@ -124,6 +126,7 @@ func (r *Reconciler) write(ctx context.Context, request Request) error {
 		return err
 	}
 	r.recent.add(request.Resource, linked)
+	r.recorder.Publish(machineLinked(claim, machine))
 	log.FromContext(ctx).Info("linked Machine to NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name)
 	return nil
 }

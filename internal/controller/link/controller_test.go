@@ -93,6 +93,9 @@ func TestLink(t *testing.T) {
 			if got := tc.machine != nil && claimOf(t, api, "m") == "c"; got != tc.linked {
 				t.Errorf("linked: %t, want %t", got, tc.linked)
 			}
+			if told := *r.recorder.(*published); (len(told) == 1 && told[0].Reason == v1alpha1.ReasonMachineLinked && told[0].Message == "Machine "+fixture.Served.Namespace+"/m serves this NodeClaim") != tc.linked || len(told) > 1 {
+				t.Errorf("got the events %+v, want one: %t", told, tc.linked)
+			}
 			if open := len(r.Open(resourceName)) > 0; open != tc.fails || (len(ended) == 1) == tc.fails {
 				t.Errorf("the request is open: %t, and it ended for %v", open, ended)
 			}

@@ -9,7 +9,7 @@
 //  1. Nothing is written while the Cluster or the resource is paused. The claim is read from the API server: a claim
 //     ends when CloudProvider.Delete finds no Machine, and a link must not be written after that.
 //  2. lifecycle.Link writes the link, if the Machine still has none and is not leaving.
-//  3. The Machine is remembered as the API server has it until the cache has it, too (recent.go), and the resource
+//  3. The Machine is reported with an event of the claim, and remembered as the API server has it until the cache has it, too (recent.go), and the resource
 //     is reconciled.
 //
 // If the claim or the Machine has changed, nothing is written: the plan is outdated, and the next one decides again.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/events"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
@@ -57,8 +58,13 @@ func newAPI(objects ...client.Object) client.WithWatch {
 // answers of others.
 func newReconciler(api client.WithWatch, cached, live interceptor.Funcs) *Reconciler {
 	both := fixture.Cluster{Client: interceptor.NewClient(api, cached), Live: interceptor.NewClient(api, live)}
-	return NewReconciler(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both})
+	return NewReconciler(&clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, &published{})
 }
+
+// published are the events that were published.
+type published []events.Event
+
+func (p *published) Publish(all ...events.Event) { *p = append(*p, all...) }
 
 // claimOf returns the claim that a Machine is linked to.
 func claimOf(t *testing.T, api client.Client, name string) types.UID {

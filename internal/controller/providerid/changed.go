@@ -38,6 +38,18 @@ func (r *Reconciler) report(ctx context.Context, claim *karpv1.NodeClaim, machin
 	return err
 }
 
+// providerIDSet reports on a claim that it has the provider ID of its Machine. The condition MachineReady shows the same, so it
+// is only published with --all-events (package operator).
+func providerIDSet(claim *karpv1.NodeClaim, machine string) events.Event {
+	return events.Event{
+		InvolvedObject: claim,
+		Type:           corev1.EventTypeNormal,
+		Reason:         v1alpha1.ReasonProviderIDSet,
+		Message:        fmt.Sprintf("Machine %s has provider ID %s", machine, claim.Status.ProviderID),
+		DedupeValues:   []string{string(claim.UID), claim.Status.ProviderID},
+	}
+}
+
 // contradiction describes that a Machine has another provider ID than its claim, and what to do.
 func contradiction(claim *karpv1.NodeClaim, machine *clusterv1.Machine) string {
 	infrastructure := machine.Spec.InfrastructureRef

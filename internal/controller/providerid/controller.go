@@ -100,7 +100,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || want == claim.Status.ProviderID {
 		return reconcile.Result{}, err
 	}
-	return requeue.AfterConflict(reconcile.Result{}, nodeclaims.SetProviderID(ctx, r.clusters.Workload.GetClient(), claim, want))
+	written, err := nodeclaims.SetProviderID(ctx, r.clusters.Workload.GetClient(), claim, served.Name, want)
+	if written {
+		r.recorder.Publish(providerIDSet(claim, served.Name))
+	}
+	return requeue.AfterConflict(reconcile.Result{}, err)
 }
 
 // wanted returns the provider ID of a claim whose ID is not final. It is that of its Machine, but a

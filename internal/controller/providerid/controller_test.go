@@ -172,39 +172,59 @@ func TestConflictsOfConditions(t *testing.T) {
 	}
 }
 
-// A write of core to other fields causes no conflict. What the decision depends on does, and the write is
-// tried again.
+// Whatever has changed on the claim since it was read, nothing is written, and the write is tried again.
 func TestConflicts(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*karpv1.NodeClaim)
-		want   string
-	}{
-		"core writes a condition":       {change: func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized) }, want: "real://m"},
-		"another writer writes an ID":   {change: with("real://other"), want: "real://other"},
-		"another claim has its name":    {change: func(c *karpv1.NodeClaim) { c.UID = "again" }, want: provisional("c")},
-		"core registers the Node":       {change: register, want: provisional("c")},
-		"the claim is being deleted":    {change: func(c *karpv1.NodeClaim) { deleting(c) }, want: provisional("c")},
-		"core puts back an ID it knows": {change: func(*karpv1.NodeClaim) {}, want: "real://m"},
+	for name, change := range map[string]func(*karpv1.NodeClaim){
+		"core writes a condition":     func(c *karpv1.NodeClaim) { c.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized) },
+		"another writer writes an ID": with("real://other"),
+		"another claim has its name":  func(c *karpv1.NodeClaim) { c.UID = "again" },
+		"core registers the Node":     register,
+		"the claim is being deleted":  func(c *karpv1.NodeClaim) { deleting(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			read, changed := claim("c"), claim("c")
-			tc.change(changed)
+			change(changed)
 			api := newClient(changed, machine("m", "real://m"))
+			read.ResourceVersion = "1" // that of the stored claim is higher
 			cached := interceptor.NewClient(api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				read.DeepCopyInto(object.(*karpv1.NodeClaim))
 				return nil
 			}})
-			result, err := reconcilerOf(cached).Reconcile(t.Context(), request("c"))
-			if err != nil {
-				t.Fatal(err)
+			r := reconcilerOf(cached)
+			result, err := r.Reconcile(t.Context(), request("c"))
+			if err != nil || result.RequeueAfter == 0 {
+				t.Errorf("got %+v and %v, want that it is tried again", result, err)
 			}
-			if again := result.RequeueAfter > 0; again != (tc.want != "real://m") {
-				t.Errorf("tried again: %t", again)
-			}
-			if got := stored(t, api).Status.ProviderID; got != tc.want {
-				t.Errorf("got provider ID %q, want %q", got, tc.want)
+			if got := stored(t, api).Status; got.ProviderID != changed.Status.ProviderID || len(*r.recorder.(*published)) > 0 {
+				t.Errorf("it was written: %+v", got)
 			}
 		})
+	}
+}
+
+// The claim names its Machine in the same write as the provider ID, and an event reports it once.
+func TestMachineReady(t *testing.T) {
+	c := newClient(claim("c"), machine("m", "real://m"))
+	r := reconcilerOf(c)
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), request("c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := stored(t, c)
+	if ready := after.StatusConditions().Get(v1alpha1.ConditionMachineReady); !ready.IsTrue() || ready.Message != "Machine m has its provider ID" || after.ResourceVersion != "1000" {
+		t.Errorf("got the condition %+v in version %s, want one write after version 999", ready, after.ResourceVersion)
+	}
+	published := *r.recorder.(*published)
+	if len(published) != 1 || published[0].Reason != v1alpha1.ReasonProviderIDSet || published[0].Message != "Machine m has provider ID real://m" {
+		t.Errorf("got the events %+v", published)
+	}
+
+	if err := nodeclaims.ResetProviderID(t.Context(), c, after); err != nil {
+		t.Fatal(err)
+	}
+	if ready := stored(t, c).StatusConditions().Get(v1alpha1.ConditionMachineReady); ready != nil {
+		t.Errorf("a claim without a Machine has the condition %+v", ready)
 	}
 }
 

@@ -140,5 +140,6 @@ func (r *Reconciler) handleClaims(ctx context.Context, snap *decided) (time.Dura
 	reset := r.resetProviderIDs(ctx, snap)
 	silentIn, lost := r.deleteLost(ctx, snap)
 	ended, told := r.deleteWithCluster(ctx, snap), r.reportStalls(ctx, snap)
-	return silentIn, errors.Join(reset, lost, ended, told, r.handleFailures(ctx, snap))
+	waitIn, waits := r.reportWaits(ctx, snap)
+	return requeue.Soonest(silentIn, waitIn), errors.Join(reset, lost, ended, told, waits, r.handleFailures(ctx, snap))
 }

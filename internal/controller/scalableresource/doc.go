@@ -22,7 +22,8 @@
 //  5. deleteLost deletes registered claims whose Machine is being deleted, or whose Node or instance no longer exists.
 //  6. deleteWithCluster deletes claims without a Machine while the Cluster is being deleted.
 //  7. reportStalls writes the condition MachineAvailable of claims whose launch is stalled, or is so no longer. A
-//     crash can only cost the event, which follows the condition.
+//     crash can only cost the event, which follows the condition. reportWaits writes the condition MachineReady of claims
+//     whose Machine or Node takes minutes, or does so no longer.
 //  8. handleFailures marks the offering as unavailable, then reports the failure, then deletes the claim. After a crash between two of these writes, the claim still counts as failed.
 //  9. fixTimes corrects times in annotations that are invalid or in the future. If there are any, the reconcile ends
 //     here.
@@ -40,8 +41,8 @@
 //
 // After a crash in any of these, the next reconcile continues, because all of it follows from what the API server has.
 // A process keeps only the links that it is writing and the Machines that it has linked (package link), the resources
-// whose replicas it has lowered until the cache has that, the pace at which it raises replicas, the times of stalls, when
+// whose replicas it has lowered until the cache has that, the pace at which it raises replicas, the times of stalls and of reports, when
 // a Machine of any resource last progressed, and the reasons that it has logged. After a restart, replicas may be raised
-// sooner, and a marked Machine may be deleted less than three minutes after a stall. A new leader reads all linked
+// sooner, a claim may get one report more, and a marked Machine may be deleted less than three minutes after a stall. A new leader reads all linked
 // Machines once, and each resource once that gets a link.
 package scalableresource

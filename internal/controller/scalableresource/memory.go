@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 )
@@ -33,6 +34,8 @@ type remembered struct {
 	lowered lowered
 	// stalledAt is when the resource was last seen stalled. loweringTimeLeft counts from then on.
 	stalledAt time.Time
+	// told is when the condition MachineReady of a claim was last written because its Machine takes long.
+	told map[types.UID]time.Time
 	// reasons are those that were last logged.
 	reasons map[string]planner.Reason
 }

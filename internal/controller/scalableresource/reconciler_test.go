@@ -14,6 +14,6 @@ import (
 
 // newReconciler returns the reconciler of a process that has just started. No Pod waits for a claim.
 func newReconciler(clusters *clients.Clusters, known *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return NewReconciler(clusters, known, link.NewReconciler(clusters), recorder, clock,
+	return NewReconciler(clusters, known, link.NewReconciler(clusters, recorder), recorder, clock,
 		func(string) []types.NamespacedName { return nil })
 }

@@ -121,7 +121,7 @@ func newReconciler(state string, n int) reconcile.Reconciler {
 	both := fixture.Cluster{Client: newStore(objects(state, n)...)}
 	clusters := &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both, Allowed: fixture.Allowed}
 	known, clock := catalog.New(clusters), clocktesting.NewFakePassiveClock(fixture.Noon)
-	return scalableresource.NewReconciler(clusters, known, link.NewReconciler(clusters), silent{}, clock,
+	return scalableresource.NewReconciler(clusters, known, link.NewReconciler(clusters, silent{}), silent{}, clock,
 		func(string) []types.NamespacedName { return nil })
 }
 

@@ -29,14 +29,16 @@ func (w *claimWrites) add(before, after *karpv1.NodeClaim) {
 }
 
 // isOwn reports whether the operator's own code made the write between two versions of a claim. It writes the provider
-// ID of the Machine, which is never the first provider ID; the condition MachineAvailable; and the name of another
+// ID of the Machine, which is never the first provider ID; the conditions MachineAvailable and MachineReady; and the name of another
 // scalable resource. Core writes the first provider ID and the first name, which CloudProvider.Create has returned to it.
 func isOwn(before, after *karpv1.NodeClaim) bool {
 	if before.Status.ProviderID != after.Status.ProviderID && before.Status.ProviderID != "" {
 		return true
 	}
-	if !sameCondition(before.StatusConditions().Get(v1alpha1.ConditionMachineAvailable), after.StatusConditions().Get(v1alpha1.ConditionMachineAvailable)) {
-		return true
+	for _, kind := range []string{v1alpha1.ConditionMachineAvailable, v1alpha1.ConditionMachineReady} {
+		if !sameCondition(before.StatusConditions().Get(kind), after.StatusConditions().Get(kind)) {
+			return true
+		}
 	}
 	was, is := before.Annotations[v1alpha1.ScalableResourceAnnotation], after.Annotations[v1alpha1.ScalableResourceAnnotation]
 	return was != "" && was != is
