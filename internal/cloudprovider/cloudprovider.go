@@ -4,7 +4,8 @@
 // an offering and writes nothing: Karpenter core persists what it returns on the
 // NodeClaim, and the reconcilers of internal/controller act on that. A crash before
 // core has persisted the decision has no effect. Delete is the only method that
-// writes: it unlinks the Machine of the claim or marks it for deletion.
+// writes: it unlinks the Machine of the claim or marks it for deletion. It also marks the
+// offering of a claim whose Node has not joined.
 package cloudprovider
 
 import (
@@ -23,6 +24,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeoverlay"
+	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -53,6 +55,7 @@ type CloudProvider struct {
 	clusters *clients.Clusters
 	catalog  *catalog.Catalog
 	clock    clock.PassiveClock
+	recorder events.Recorder
 	overlays *nodeoverlay.InstanceTypeStore
 	drifts   *drift.Cache
 
@@ -66,7 +69,13 @@ type CloudProvider struct {
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, recorder: noEvents{}, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
+}
+
+// WithRecorder makes Delete publish events.
+func (c *CloudProvider) WithRecorder(recorder events.Recorder) *CloudProvider {
+	c.recorder = recorder
+	return c
 }
 
 // WithOverlays makes Create use the prices and capacities of NodeOverlays, like core's

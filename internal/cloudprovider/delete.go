@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
@@ -30,7 +31,8 @@ import (
 //
 // A Machine that can still become a Node, and was not given up, is not marked but unlinked: it is spare
 // for spareTTLSeconds and can serve the next claim that Karpenter creates for the same Pods. So is
-// a Machine that is not created yet. While the Cluster or the resource is paused, nothing
+// a Machine that is not created yet. If Karpenter gave up on the claim because its Node is missing, Delete first marks the
+// offering as unavailable. While the Cluster or the resource is paused, nothing
 // is changed and the claim waits. If it has no Machine then, or the Cluster does not exist, Delete
 // returns another error: see checkAbsence. A Machine that this process has marked is removed wherever
 // clusterctl moves it, so its absence is enough.
@@ -129,12 +131,15 @@ func (c *CloudProvider) markOrUnlink(ctx context.Context, claim *karpv1.NodeClai
 		logger.Info("the NodeClaim waits because its Machine is paused")
 		return false, nil
 	}
-	spare, err := c.canBeSpare(ctx, claim, machine)
+	why, failed, err := c.whyNotSpare(ctx, claim, machine)
 	if err != nil {
 		return false, err
 	}
-	if !spare {
+	if why != "" {
 		if ends, err := c.endsWithCluster(ctx, machine); err != nil || ends {
+			return false, err
+		}
+		if err := c.markOffering(ctx, claim, failed); err != nil {
 			return false, err
 		}
 		return false, c.mark(ctx, claim, machine)
@@ -183,18 +188,19 @@ func (c *CloudProvider) endsWithCluster(ctx context.Context, machine *clusterv1.
 	return !cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// canBeSpare reports whether the Machine of a claim that is deleted can serve another claim.
-func (c *CloudProvider) canBeSpare(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (bool, error) {
+// whyNotSpare returns why the Machine of a claim that is deleted cannot serve another claim; empty if it can. failed is the
+// failure if Karpenter has given up on the claim because its Node is missing.
+func (c *CloudProvider) whyNotSpare(ctx context.Context, claim *karpv1.NodeClaim, machine *clusterv1.Machine) (why planner.Reason, failed failure.Failure, err error) {
 	template, err := c.clusters.SharedTemplate(ctx, machine.Labels[v1alpha1.TemplateLabel])
 	if err != nil {
-		return false, err
+		return "", failed, err
 	}
 	state := snapshot.ReadMachine(ctx, c.clusters, settings.Of(template), claim, machine, c.clock.Now())
-	why := state.WhyNotSpare(state.Claims[0], state.Machines[0])
+	why = state.WhyNotSpare(state.Claims[0], state.Machines[0])
 	if why == planner.GivenUp {
 		log.FromContext(ctx).Info("the Machine serves no other NodeClaim", "Machine", client.ObjectKeyFromObject(machine), "NodeClaim", claim.Name, "because", why)
 	}
-	return why == "", nil
+	return why, state.RegistrationFailure(state.Claims[0], state.Machines[0]), nil
 }
 
 // resetProviderID sets the claim's provider ID to its provisional one, because Karpenter

@@ -65,7 +65,7 @@ func TestReadsForManyClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TemplateLabel: "general"}}}
-	if _, err := w.provider.canBeSpare(t.Context(), w.claim, machine); err != nil {
+	if _, _, err := w.provider.whyNotSpare(t.Context(), w.claim, machine); err != nil {
 		t.Fatal(err)
 	}
 	if counted.copies > 0 {

@@ -84,7 +84,7 @@ func BenchmarkCloudProvider(b *testing.B) {
 		"Create":           func() error { _, err := w.provider.Create(b.Context(), claim); return err },
 		"GetInstanceTypes": func() error { _, err := w.provider.GetInstanceTypes(b.Context(), pool); return err },
 		"IsDrifted":        func() error { _, err := w.provider.IsDrifted(b.Context(), w.claim); return err },
-		"canBeSpare":       func() error { _, err := w.provider.canBeSpare(b.Context(), w.claim, machine); return err },
+		"whyNotSpare":      func() error { _, _, err := w.provider.whyNotSpare(b.Context(), w.claim, machine); return err },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -48,7 +48,7 @@ import (
 // cluster.
 func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 	catalog := catalog.New(op.Clusters)
-	provider := cloudprovider.New(op.Clusters, catalog, op.Clock)
+	provider := cloudprovider.New(op.Clusters, catalog, op.Clock).WithRecorder(op.EventRecorder)
 	if options.FromContext(ctx).FeatureGates.NodeOverlay {
 		provider.WithOverlays(op.InstanceTypeStore)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/failure"
 )
 
 const (
@@ -15,6 +17,8 @@ const (
 	karpenterGivesUp = 15*time.Minute - time.Minute
 	// justProvisioned is how long an instance is too young for a user to know that no Node joins.
 	justProvisioned = time.Minute
+	// joins is for how long an instance must have been provisioned until a missing Node is evidence against its offering.
+	joins = 5 * time.Minute
 )
 
 // WhyNotSpare returns why the Machine of a claim that is being deleted cannot serve the next claim: it has a Node, cannot
@@ -48,4 +52,19 @@ func (s *State) givenUp(claim Claim, machine Machine) bool {
 	}
 	return claim.DeletedAt.Sub(claim.RegistersSince) < karpenterGivesUp &&
 		claim.DeletedAt.Sub(lo.Latest(machine.ProvisionedAt, s.startedAt(machine))) >= justProvisioned
+}
+
+// RegistrationFailure returns the failure of a claim that ends because Karpenter gave up on it, and whose Machine has its
+// provider ID and no Node; zero if it has none. A Machine that serves the next claim has not failed. CloudProvider.Delete marks
+// the offering of the claim.
+//
+// That the Node is missing is no evidence while nothing acts on the Machine, the Cluster is paused, or a cluster cannot be
+// reached.
+func (s *State) RegistrationFailure(claim Claim, machine Machine) failure.Failure {
+	gaveUp := claim.Leaving && !claim.Registered && claim.DeletedAt.Sub(claim.RegistersSince) >= karpenterGivesUp
+	missing := machine.ProviderID != "" && machine.Node == "" && !machine.Leaving && machine.Failure.Kind == "" && machine.Stall.Reason == ""
+	if !gaveUp || !missing || s.WhyNotSpare(claim, machine) == "" || s.Now.Before(lo.Latest(machine.ProvisionedAt, s.startedAt(machine)).Add(joins)) {
+		return failure.Failure{}
+	}
+	return failed(RegistrationTimeout, "no Node has joined with the provider ID of Machine %s%s", machine.Name, machine.Infrastructure.problem())
 }
