@@ -35,6 +35,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinehash"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/machinetemplate"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/pendingpods"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
@@ -109,6 +110,7 @@ func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, podsOf func(cl
 		machinehash.NewReconciler(op.Clusters, catalog, op.Clock),
 		providerid.NewReconciler(op.Clusters, op.EventRecorder),
 		registration.NewTaintReconciler(op.GetClient()),
+		pendingpods.NewReconciler(op.GetClient(), op.EventRecorder),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),
 	}
 }

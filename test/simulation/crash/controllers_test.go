@@ -22,6 +22,7 @@ var driven = []string{
 var idle = map[string]string{
 	"provisioner":                                 "its part that creates claims is in core_test.go, without Pods",
 	"provisioner.trigger.pod":                     "there are no Pods",
+	"pendingpods":                                 "there are no Pods",
 	"provisioner.trigger.node":                    "there are no Pods",
 	"eviction-queue":                              "there are no Pods",
 	"disruption":                                  "the user deletes claims instead",
