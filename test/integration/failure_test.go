@@ -30,13 +30,21 @@ var noCapacity = &infrav1.Failure{Percent: 100, Reason: "InsufficientInstanceCap
 // machines never start.
 func (f *fixture) withCheap(ctx context.Context, failure *infrav1.Failure) *fixture {
 	GinkgoHelper()
+	return f.withCheapMachines(ctx, func(spec *infrav1.SimulatedMachineSpec) {
+		if spec.Failure = failure; failure == nil {
+			spec.Delays.ProviderID = infrav1.Delay{Duration: metav1.Duration{Duration: never}}
+		}
+	})
+}
+
+// withCheapMachines adds such an instance type, whose machines are as change decides.
+func (f *fixture) withCheapMachines(ctx context.Context, change func(*infrav1.SimulatedMachineSpec)) *fixture {
+	GinkgoHelper()
 	infrastructure := f.newInfrastructure(f.name + "-" + cheap)
 	spec := machineSpec(infrastructure)
 	*spec = *f.machine().DeepCopy()
-	spec.InstanceType, spec.Failure = cheap, failure
-	if failure == nil {
-		spec.Delays.ProviderID = infrav1.Delay{Duration: metav1.Duration{Duration: never}}
-	}
+	spec.InstanceType = cheap
+	change(spec)
 	Expect(env.client.Create(ctx, infrastructure)).To(Succeed())
 	instanceType := *f.catalog.Spec.InstanceTypes[0].DeepCopy()
 	instanceType.Name, instanceType.InfrastructureRef = cheap, f.infrastructureRef(infrastructure.GetName())
