@@ -69,8 +69,9 @@ manifests: bin/controller-gen ## Generate the CRDs, the reference, and the opera
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_karpentermachinetemplates.yaml >bin/template.md
 	@go run ./hack/docs config/crd/bases/karpenter.cluster.x-k8s.io_instancetypecatalogs.yaml >bin/catalog.md
 	@go run ./hack/docs api/v1alpha1 >bin/conditions.md
+	@go run ./hack/docs internal/metrics >bin/metrics.md
 	@go run ./hack/docs reasons api/v1alpha1 >bin/reasons.txt
-	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md bin/conditions.md
+	@install -D -m 0644 -t docs/reference bin/template.md bin/catalog.md bin/conditions.md bin/metrics.md
 	@install -m 0644 bin/reasons.txt internal/cli/why/zz_generated.reasons.go
 	@$(MAKE) charts
 

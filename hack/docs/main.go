@@ -9,6 +9,8 @@
 // Given a folder, it writes the reference of the conditions and their reasons, from the comments
 // of the constants there (see entry). A test compares them with what the operator sets. With the word reasons before
 // the folder, it writes what to do about each reason as Go code, for the command why of the kubectl plugin.
+//
+// Given internal/metrics, it writes the reference of metrics, from the definitions there.
 package main
 
 import (
@@ -37,6 +39,14 @@ func run(arguments []string) error {
 	}
 	if len(arguments) != 1 {
 		return fmt.Errorf("usage: docs CRD.yaml|FOLDER >FILE.md, or docs reasons FOLDER >FILE.go, in the repository")
+	}
+	if arguments[0] == "internal/metrics" {
+		text, err := metricsPage()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Print(text)
+		return err
 	}
 	if info, err := os.Stat(arguments[0]); err == nil && info.IsDir() {
 		text, err := conditionsPage(".", arguments[0])

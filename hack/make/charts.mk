@@ -13,10 +13,10 @@ charts: bin/kubectl ## Write the CRDs and rules of the Helm charts.
 	@go run ./hack/charts bin/kubectl
 
 # The tests of the charts also run with all other tests.
-test test-unit test-race coverage: bin/helm
+test test-unit test-race coverage: bin/helm bin/promql-queries
 
 .PHONY: test-charts
-test-charts: bin/helm ## Test the Helm charts.
+test-charts: bin/helm bin/promql-queries ## Test the Helm charts.
 	@go test $(TEST_FLAGS) ./test/manifests/charts/...
 
 .PHONY: test-install-helm

@@ -143,6 +143,11 @@ bin/helm: $(call module,helm) hack/tools/kubernetes/go.mod
 	$(call go-build,helm,-ldflags '$(helm-ldflags)' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm)
 	@touch $@
 
+bin/promql-queries: $(call module,prometheus) hack/tools/prometheus/queries/main.go
+	@echo "==> building promql-queries $(call version,prometheus,github.com/prometheus/prometheus) (about 1 minute, once)"
+	$(call go-build,prometheus,-o $(CURDIR)/$@ ./queries)
+	@touch $@
+
 # CustomResourceDefinitions of Cluster API and its providers, for tests. The file records their modules for make.
 CRDS := bin/crds/modules.txt
 

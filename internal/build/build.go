@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	core "sigs.k8s.io/karpenter/pkg/operator"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 // Name is the name of this operator, as user agent and in logs.
@@ -68,18 +68,5 @@ func (b Info) String() string {
 // the binary, but not that of Karpenter.
 func init() {
 	build := Read()
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "karpenter_capi_build_info",
-		Help: "Always 1. The labels are the versions from which the operator was built.",
-		ConstLabels: prometheus.Labels{
-			"version":             build.Version,
-			"commit":              build.Commit,
-			"goversion":           build.GoVersion,
-			"goarch":              runtime.GOARCH,
-			"karpenter_version":   build.Karpenter,
-			"cluster_api_version": build.ClusterAPI,
-		},
-	})
-	info.Set(1)
-	metrics.Registry.MustRegister(info)
+	metrics.BuildInfo.WithLabelValues(build.Version, build.Commit, build.GoVersion, runtime.GOARCH, build.Karpenter, build.ClusterAPI).Set(1)
 }

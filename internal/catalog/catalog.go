@@ -148,6 +148,20 @@ func (c *Catalog) Types(ctx context.Context, template *v1alpha1.KarpenterMachine
 	return e.types, e.problems, nil
 }
 
+// Known returns the instance types of a template as they were computed last; nil if they were not. Unlike Types, it reads
+// nothing and waits for nothing.
+func (c *Catalog) Known(name string) []Type {
+	c.mu.Lock()
+	e, known := c.entries[name]
+	c.mu.Unlock()
+	if !known {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.types
+}
+
 // Find returns one offering of a template. The error is NotOffered if the template does
 // not have the offering, Undiscovered if a catalog is missing or discovery is incomplete, so that
 // the template may have the offering later, and another one if the caches could not be read.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/samber/lo"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 const (
@@ -162,6 +162,20 @@ func (c *Connection) Up() time.Duration {
 	return up
 }
 
+// Behind returns for how long the caches of the cluster have not followed it; zero while they do.
+func (c *Connection) Behind() time.Duration {
+	if c == nil {
+		return 0
+	}
+	var behind time.Duration
+	c.update(func() {
+		if _, interrupted := c.cause(); interrupted {
+			behind = c.clock.Since(c.interrupted)
+		}
+	})
+	return behind
+}
+
 // forever is longer than any timer.
 const forever = 10 * 365 * 24 * time.Hour
 
@@ -291,7 +305,7 @@ func (c *Connection) noteInterruption() {
 
 // report sets the metric and tells the controller that waits for a change.
 func (c *Connection) report() {
-	reachable.WithLabelValues(c.cluster).Set(lo.Ternary(c.interrupted.IsZero(), 1.0, 0.0))
+	metrics.ClusterReachable.WithLabelValues(c.cluster).Set(lo.Ternary(c.interrupted.IsZero(), 1.0, 0.0))
 	select {
 	case c.changed <- event.GenericEvent{}:
 	default:
@@ -324,15 +338,3 @@ type Wall struct{ clock.RealClock }
 
 // Now returns the time of the machine, which can jump.
 func (Wall) Now() time.Time { return time.Now().Round(0) }
-
-var reachable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "karpenter_capi_cluster_reachable",
-	Help: "1 while the API server of the cluster answers, and the caches of the cluster follow it. 0 while launches and deletions wait for that.",
-}, []string{"cluster"})
-
-var disturbed = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "karpenter_capi_cluster_disturbances_total",
-	Help: "How often something could hide a write or an event of Machines and MachinePools from a client of the cluster: failed requests, broken watches, a start, a clock that was set. MachinePools of the management cluster shrink only some time after that.",
-}, []string{"cluster"})
-
-func init() { metrics.Registry.MustRegister(reachable, disturbed) }

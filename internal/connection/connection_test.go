@@ -12,6 +12,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -200,7 +202,7 @@ func (w *world) expect(t *testing.T, interrupted, disturbed bool) {
 // as disturbed until it leads.
 func TestStart(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
-	reachable.Reset()
+	metrics.ClusterReachable.Reset()
 	wall := clocktesting.NewFakeClock(noon.Add(time.Hour)) // it need not agree with the other clock
 	c := New(Management, "https://management", clock, wall)
 	if got := metric(t, "karpenter_capi_cluster_reachable"); got != 0 {

@@ -5,6 +5,8 @@ package connection
 import (
 	"regexp"
 	"time"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 // Recovery is the time after a disturbance in which the caches of other clients have recovered. The watches of
@@ -60,7 +62,7 @@ func (c *Connection) Unsettled() (waited time.Duration, cause string) {
 // disturb records a disturbance.
 func (c *Connection) disturb(cause string) {
 	c.disturbances.last, c.disturbances.cause = c.clock.Now(), cause
-	disturbed.WithLabelValues(c.cluster).Inc()
+	metrics.ClusterDisturbances.WithLabelValues(c.cluster).Inc()
 }
 
 // noteDisturbance notices a disturbance, which lasts while something is hidden: the watches of other clients

@@ -30,6 +30,7 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip sends a request, and records its answer.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	t.connection.countWrite(request)
 	response, err := t.next.RoundTrip(request)
 	watch := watchOf(request)
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/clusterdeletion"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/coremetrics"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/corestate"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/fleetmetrics"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/generatedcopy"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/instancetypecatalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/interruption"
@@ -90,6 +91,7 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 // newControllers returns this operator's own controllers.
 func newControllers(op *operator.Operator, catalog *catalog.Catalog, cluster *state.Cluster) []controller.Controller {
 	return append(Reconcilers(op, catalog, cluster.PodsMappedToNodeClaim),
+		fleetmetrics.NewController(op.Clusters, catalog, op.Clock, op.OfferingPriceMetrics),
 		// This publishes events and metrics for each transition of a template's conditions.
 		status.NewController[*v1alpha1.KarpenterMachineTemplate](op.GetClient(),
 			op.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // operatorpkg accepts only this kind.

@@ -7,8 +7,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 // lane is a place in the order of the requests that wait.
@@ -59,8 +58,8 @@ func (l *Limit) acquire(ctx context.Context, lane lane) error {
 	ready := make(chan struct{})
 	place := l.waiting[lane].PushBack(ready)
 	l.mu.Unlock()
-	waiting.WithLabelValues(lane.String()).Inc()
-	defer waiting.WithLabelValues(lane.String()).Dec()
+	metrics.WaitingRequests.WithLabelValues(lane.String()).Inc()
+	defer metrics.WaitingRequests.WithLabelValues(lane.String()).Dec()
 	select {
 	case <-ready:
 		return nil
@@ -110,10 +109,3 @@ func (l *Limit) free(lane lane) bool {
 	beyond := max(0, l.taken[urgent]-own[urgent]) + max(0, l.taken[usual]-own[usual])
 	return lane != events && beyond < shared
 }
-
-var waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "karpenter_capi_waiting_requests",
-	Help: "How many requests to API servers wait because as many as allowed are in flight. The lane urgent has what links Machines and sets provider IDs, and reads.",
-}, []string{"lane"})
-
-func init() { metrics.Registry.MustRegister(waiting) }

@@ -11,13 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/kubeconfig"
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 // The flags of the kubeconfigs.
@@ -26,21 +25,13 @@ const (
 	managementFlag = "--cluster-api-kubeconfig"
 )
 
-// kubeconfigInvalid reports kubeconfigs that changed and cannot be used.
-var kubeconfigInvalid = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "karpenter_capi_kubeconfig_invalid",
-	Help: "1 if the kubeconfig for a cluster cannot be used since it changed, so that its content before that stays in use.",
-}, []string{"cluster"})
-
-func init() { metrics.Registry.MustRegister(kubeconfigInvalid) }
-
 // reporter returns the Report for the kubeconfig of a cluster.
 type reporter func(cluster, path string) kubeconfig.Report
 
 // reportTo reports changes of kubeconfigs in the log and as a metric.
 func reportTo(ctx context.Context) reporter {
 	return func(cluster, path string) kubeconfig.Report {
-		logger, gauge := log.FromContext(ctx).WithValues("cluster", cluster, "kubeconfig", path), kubeconfigInvalid.WithLabelValues(cluster)
+		logger, gauge := log.FromContext(ctx).WithValues("cluster", cluster, "kubeconfig", path), metrics.KubeconfigInvalid.WithLabelValues(cluster)
 		return func(err error) {
 			if err != nil {
 				gauge.Set(1)
@@ -89,6 +80,7 @@ func loadOne(path, cluster, flag string, report reporter) (*rest.Config, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s cluster: %s: %w", cluster, source(path, flag), err)
 	}
+	expiries.follow(cluster, config)
 	return config, nil
 }
 

@@ -52,6 +52,8 @@ type Operator struct {
 	PredictionStore   *prediction.Store
 	// InterruptionSignals announce that the instance of a Node ends.
 	InterruptionSignals signals.Signals
+	// OfferingPriceMetrics serves a metric with the price of each offering.
+	OfferingPriceMetrics bool
 	// NodeName is the name of the Node on which the operator runs; empty if that is unknown.
 	NodeName string
 }
@@ -114,8 +116,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 		InstanceTypeStore: nodeoverlay.NewInstanceTypeStore(),
 		PredictionStore:   prediction.NewStore(),
 
-		InterruptionSignals: options.InterruptionSignals,
-		NodeName:            options.NodeName,
+		InterruptionSignals:  options.InterruptionSignals,
+		OfferingPriceMetrics: options.OfferingPriceMetrics,
+		NodeName:             options.NodeName,
 	}, nil
 }
 

@@ -51,6 +51,9 @@ type Options struct {
 	// AllEvents publishes all events of Karpenter core, including those that repeat what an object shows.
 	AllEvents bool
 
+	// OfferingPriceMetrics serves a metric with the price of each offering.
+	OfferingPriceMetrics bool
+
 	// InterruptionSignals are the taints and conditions of Nodes that announce that an
 	// instance ends.
 	InterruptionSignals signals.Signals
@@ -81,6 +84,7 @@ func ParseOptions(args ...string) (*Options, error) {
 	// Managers that kubebuilder generates have a flag with this name and meaning.
 	fs.StringVar(&o.MetricsCertPath, "metrics-cert-path", env.WithDefaultString("METRICS_CERT_PATH", ""), "The folder with tls.crt and tls.key, the certificate of the metrics endpoint and its key. Changes of these files are followed. If unset, the operator signs a certificate itself.")
 	fs.BoolVarWithEnv(&o.AllEvents, "all-events", "ALL_EVENTS", false, "Publish an event for each condition of a NodeClaim or Node that changes, and for each finalizer that is removed, and repeat every few minutes why a Node is not disrupted. These are most events in a large cluster. Failures, nominations and disruptions are published in any case.")
+	fs.BoolVarWithEnv(&o.OfferingPriceMetrics, "offering-price-metrics", "OFFERING_PRICE_METRICS", false, "Serve a metric with the price of each offering. There can be thousands of offerings.")
 	announce := fs.String("interruption-signals", env.WithDefaultString("INTERRUPTION_SIGNALS", signals.Default), "Taints and conditions of Nodes that announce that an instance ends, separated by commas: taint:KEY[=VALUE][:EFFECT], condition:TYPE=STATUS, default for those of the common termination handlers, or only none.")
 	allowedSecrets := fs.String("allowed-secrets", env.WithDefaultString("ALLOWED_SECRETS", ""), "Secrets of the Cluster's namespace that templates may refer to, in addition to those that the Cluster's own base templates name, separated by commas: names, in which * stands for any characters, and at most one label:KEY[=VALUE], for which the operator needs the right to list Secrets.")
 	allowedBases := fs.String("allowed-base-templates", env.WithDefaultString("ALLOWED_BASE_TEMPLATES", ""), "The base templates that templates may refer to, separated by commas: KIND/NAME, in which * stands for any characters. If unset, all of the Cluster's namespace except those of other Clusters.")

@@ -22,6 +22,7 @@
   "IGNORE_DRA_REQUESTS" .Values.settings.ignoreDRARequests
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" .Values.settings.disableClusterStateObservability
   "ALL_EVENTS" .Values.settings.allEvents
+  "OFFERING_PRICE_METRICS" .Values.settings.offeringPriceMetrics
   "INTERRUPTION_SIGNALS" (kindIs "slice" .Values.settings.interruptionSignals | ternary (join "," .Values.settings.interruptionSignals | default "none") "")
   "ALLOWED_SECRETS" (join "," .Values.settings.allowedSecrets)
   "ALLOWED_BASE_TEMPLATES" (join "," .Values.settings.allowedBaseTemplates)

@@ -90,6 +90,7 @@ func all(values Values) Values {
 		"prometheusRule": Values{
 			"enabled": true, "additionalLabels": mine, "additionalRules": list(Values{"alert": "Mine", "expr": "vector(1)"}),
 		},
+		"grafanaDashboards": Values{"enabled": true, "additionalLabels": mine},
 		"networkPolicy": Values{
 			"enabled":          true,
 			"metricsFrom":      list(Values{"namespaceSelector": Values{}}),
@@ -157,7 +158,7 @@ func all(values Values) Values {
 			"batchMaxDuration": "1m30s", "batchIdleDuration": "500ms",
 			"preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
 			"schedulerConfig":   "podTopologySpread:\n  defaultConstraints:\n    - {maxSkew: 3, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}\n",
-			"ignoreDRARequests": false, "disableClusterStateObservability": true, "allEvents": true,
+			"ignoreDRARequests": false, "disableClusterStateObservability": true, "allEvents": true, "offeringPriceMetrics": true,
 			"interruptionSignals": []string{"default", "taint:example.com/ends"},
 			"featureGates": Values{
 				"nodeRepair": true, "reservedCapacity": false, "spotToSpotConsolidation": true, "nodeOverlay": true,

@@ -49,6 +49,7 @@ func TestSettings(t *testing.T) {
 		"minValuesPolicy":                  {setting("minValuesPolicy", "BestEffort"), func(o *operator.Options) { o.Core.MinValuesPolicy = "BestEffort" }},
 		"ignoreDRARequests":                {setting("ignoreDRARequests", false), func(o *operator.Options) { o.Core.IgnoreDRARequests = false }},
 		"disableClusterStateObservability": {setting("disableClusterStateObservability", true), func(o *operator.Options) { o.Core.DisableClusterStateObservability = true }},
+		"offeringPriceMetrics":             {setting("offeringPriceMetrics", true), func(o *operator.Options) { o.OfferingPriceMetrics = true }},
 		"allEvents":                        {setting("allEvents", true), func(o *operator.Options) { o.AllEvents = true }},
 		"interruptionSignals": {
 			setting("interruptionSignals", []string{"default", "taint:example.com/ends=spot:NoExecute", "condition:Ends=True"}),
@@ -205,7 +206,7 @@ func TestLeastSettings(t *testing.T) {
 		got = append(got, variable.Name)
 	}
 	slices.Sort(got)
-	want := []string{"ALL_EVENTS", "CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "INSECURE_DIAGNOSTICS", "MEMORY_LIMIT", "METRICS_PORT", "NODE_NAME", "SYSTEM_NAMESPACE"}
+	want := []string{"ALL_EVENTS", "CPU_REQUESTS", "DISABLE_CLUSTER_STATE_OBSERVABILITY", "HEALTH_PROBE_PORT", "IGNORE_DRA_REQUESTS", "INSECURE_DIAGNOSTICS", "MEMORY_LIMIT", "METRICS_PORT", "NODE_NAME", "OFFERING_PRICE_METRICS", "SYSTEM_NAMESPACE"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
