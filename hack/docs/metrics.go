@@ -35,25 +35,30 @@ no metric of this operator has the name of a NodeClaim, Machine or Node as a lab
 const coreIntroduction = `
 ## Metrics of Karpenter
 
-All of these are served. [Karpenter's documentation](https://karpenter.sh/docs/reference/metrics/) has their meaning.
+Except where the last column differs, these are served. [Karpenter's documentation](https://karpenter.sh/docs/reference/metrics/) has their meaning.
 
 | metric | labels | with this operator |
 | --- | --- | --- |
 `
 
+const withDeletionCost = "only with the feature gate `PodDeletionCostManagement`"
+
 // limited describes the metrics of Karpenter that do not work, or not always, with this operator.
 var limited = map[string]string{
 	"karpenter_nodepools_cost_total": "incomplete: it lacks NodeClaims without a zone (karpenter: pkg/state/cost/cost.go, NecessaryLabels). " +
 		"Use `karpenter_capi_nodeclaims_price`",
-	"karpenter_nodes_reboots_total":                    "no series: the operator does not reboot machines",
-	"karpenter_nodes_reboot_duration_seconds":          "no series: the operator does not reboot machines",
-	"karpenter_nodes_reboot_recovery_duration_seconds": "no series: the operator does not reboot machines",
-	"karpenter_build_info":                             "has the version of the operator, not that of Karpenter. Use `karpenter_capi_build_info`",
-	"karpenter_nodeclaims_unhealthy_disrupted_total":   "only with the feature gate `NodeRepair`",
+	"karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": withDeletionCost,
+	"karpenter_pod_deletion_cost_pod_annotation_writes_total":          withDeletionCost,
+	"karpenter_nodes_reboots_total":                                    "no series: the operator does not reboot machines",
+	"karpenter_nodes_reboot_duration_seconds":                          "no series: the operator does not reboot machines",
+	"karpenter_nodes_reboot_recovery_duration_seconds":                 "no series: the operator does not reboot machines",
+	"karpenter_build_info":                                             "has the version of the operator, not that of Karpenter. Use `karpenter_capi_build_info`",
+	"karpenter_nodeclaims_unhealthy_disrupted_total":                   "only with the feature gate `NodeRepair`",
 }
 
 // libraryMetrics are metrics of libraries that alerts and dashboards use. They are registered when a controller is created.
 var libraryMetrics = map[string][]string{
+	"karpenter_cluster_utilization_percent":                    {"resource_type"},
 	"operator_karpentermachinetemplate_status_condition_count": {"name", "namespace", "type", "status", "reason"},
 	"operator_nodeclaim_status_condition_count":                {"name", "namespace", "type", "status", "reason"},
 	"operator_nodeclaim_termination_current_time_seconds":      {"name", "namespace"},
