@@ -32,7 +32,7 @@ var (
 	})
 	ClusterDisturbances = counter(Definition{
 		Name:     "karpenter_capi_cluster_disturbances_total",
-		Help:     "How often something could hide a write or an event of Machines and MachinePools from a client of the cluster: failed requests, broken watches, a start, a clock that was set. MachinePools of the management cluster shrink only some time after that.",
+		Help:     "How often a failed request, a broken watch, a start or a clock that was set could hide a write or an event of Machines and MachinePools. MachinePools shrink only some time after that.",
 		Question: "Why does a MachinePool not shrink?",
 		Labels:   []Label{cluster},
 	})
@@ -75,9 +75,8 @@ var (
 // Launches.
 var (
 	LaunchPhase = histogram(Definition{
-		Name: "karpenter_capi_launch_phase_duration_seconds",
-		Help: "How long each phase of a launch took. Each begins where the one before it ends: the creation of the NodeClaim, of the Machine (machine), the link of both (link), the Machine's provider ID on the NodeClaim (provider_id), the creation of the Node (node), its initialization (initialized). " +
-			"A spare Machine has a first phase of 0 seconds. After a restart, phases that had begun before it are missing if the API does not have their times.",
+		Name:     "karpenter_capi_launch_phase_duration_seconds",
+		Help:     "How long each phase of a launch took, from the NodeClaim to its Machine, the link of both, the provider ID, the Node and its initialization. The first phase of a spare Machine takes 0 seconds.",
 		Question: "Which part of a launch is slow: Cluster API, the infrastructure, or the boot?",
 		Labels:   []Label{template, {"phase", "`machine`, `link`, `provider_id`, `node` and `initialized`"}},
 	}, 1, 5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600)
@@ -105,7 +104,7 @@ var (
 	})
 	Machines = computed(Definition{
 		Name:     "karpenter_capi_machines",
-		Help:     "How many Machines of the template exist. A spare Machine serves no NodeClaim, an unlinked one a NodeClaim that no longer exists, and a leaving one is marked for deletion or being deleted. Unlinked and leaving Machines that stay cost money.",
+		Help:     "How many Machines of the template exist. A spare one serves no NodeClaim, an unlinked one a NodeClaim that no longer exists, and a leaving one is marked for deletion or being deleted.",
 		Question: "Are there machines that serve nobody?",
 		Labels:   []Label{template, {"state", "`linked`, `spare`, `unlinked` and `leaving`"}},
 	})

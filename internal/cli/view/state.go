@@ -108,7 +108,7 @@ func OfClaim(claim *karpv1.NodeClaim) State {
 		}
 		state.Word = step
 	}
-	for _, kind := range []string{v1alpha1.ConditionMachineAvailable, v1alpha1.ConditionProviderIDUnchanged} {
+	for _, kind := range []string{v1alpha1.ConditionMachineReady, v1alpha1.ConditionMachineAvailable, v1alpha1.ConditionProviderIDUnchanged} {
 		if c := condition(kind); c != nil && !c.IsTrue() {
 			state.Problem = because(c)
 		}

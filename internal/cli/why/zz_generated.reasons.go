@@ -45,6 +45,7 @@ var reasons = map[string]reason{
 	"ReferenceMissing":           {"Set the field that the message names. If the condition is Unknown, correct what FromReady reports.", ""},
 	"ReferenceNotFound":          {"Create the object, or correct the name. The message has both.", ""},
 	"ReferenceUnusable":          {"Name another MachineDeployment.", ""},
+	"RegistrationTimeout":        {"Read the log of cloud-init and of the kubelet on the next instance. The Node may not reach the API server, its bootstrap may be wrong, or it may have another provider ID.", "docs/failures.md#nodes-that-do-not-join"},
 	"Rejected":                   {"Read the message, which repeats the answer, and correct the template.", "docs/failures.md#what-is-not-a-failure"},
 	"Resumed":                    {"Nothing.", ""},
 	"ScalableResourceUnusable":   {"Read the message, which names what the provider lacks, or the other controller.", "docs/guides/machinepools.md#what-is-refused"},
@@ -62,5 +63,8 @@ var reasons = map[string]reason{
 	"VersionSet":                 {"Nothing.", ""},
 	"VersionSkew":                {"Remove spec.template.spec.version, or set the version that the message names.", "docs/guides/upgrades.md#which-version-new-machines-get"},
 	"VersionUnknown":             {"Nothing, if the infrastructure or bootstrap template decides the version. Otherwise, set spec.template.spec.version.", ""},
+	"WaitingForBootstrap":        {"Read the message, which has what the bootstrap object reports.", "docs/failures.md#what-a-slow-machine-waits-for"},
+	"WaitingForInfrastructure":   {"Read the message, which has what the infrastructure reports. For slow hardware, wait.", "docs/failures.md#what-a-slow-machine-waits-for"},
+	"WaitingForNode":             {"Read the log of cloud-init and of the kubelet on the instance. The Node may not reach the API server, its bootstrap may have failed, or it may have another provider ID.", "docs/failures.md#what-a-slow-machine-waits-for"},
 	"ZonesUnknown":               {"Correct the zones, or map them in spec.failureDomains. The message lists the failure domains of the Cluster.", ""},
 }
