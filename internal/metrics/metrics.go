@@ -61,7 +61,7 @@ var (
 	KubeconfigInvalid = gauge(Definition{
 		Name:     "karpenter_capi_kubeconfig_invalid",
 		Help:     "1 if the kubeconfig for a cluster cannot be used since it changed, so that its content before that stays in use.",
-		Question: "Has somebody written a broken kubeconfig?",
+		Question: "Has the user written a broken kubeconfig?",
 		Labels:   []Label{cluster},
 	})
 	KubeconfigExpires = computed(Definition{

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-// What a slow Machine waits for is written once for each message that matters, at most every 5 minutes, and once more when the
+// What a slow Machine waits for is written once for each message that matters, at most every 5 minutes, and again when the
 // Node has registered. A launch as usual costs no write.
 func TestReportWaits(t *testing.T) {
 	reports := func(message string) func(*clusterv1.Machine) {
