@@ -83,7 +83,7 @@ func metricsPage() (string, error) {
 	maps.Copy(core, libraryMetrics)
 	for name := range limited {
 		if _, found := core[name]; !found {
-			return "", fmt.Errorf("metric %s: Karpenter has none of this name", name)
+			return "", fmt.Errorf("no metric of Karpenter named %s exists", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(core)) {
