@@ -24,6 +24,7 @@ test-install-upgrade: stack-binaries bin/clusterctl bin/helm ## Upgrade the oper
 
 .PHONY: test-install
 test-install: ## Run all installation tests.
+	@$(MAKE) test-image
 	@$(MAKE) test-charts test-install-helm
 	@$(MAKE) test-install-clusterctl
 	@echo "install: ok"

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/pem"
+	"io/fs"
+
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// file is a file or, with a mode that says so, a folder of the image. All belong to root.
+type file struct {
+	path    string // relative to the root of the image
+	mode    fs.FileMode
+	content []byte
+}
+
+// user is the id of the user and group that the image runs as.
+const user = "65532"
+
+// files returns what is in the image beside the binaries. A folder is before what it contains.
+func files() []file {
+	return []file{
+		{path: "etc", mode: fs.ModeDir | 0o755},
+		{path: "etc/group", mode: 0o644, content: []byte("root:x:0:\nnonroot:x:" + user + ":\n")},
+		{path: "etc/passwd", mode: 0o644, content: []byte("root:x:0:0:root:/:/sbin/nologin\n" +
+			"nonroot:x:" + user + ":" + user + ":nonroot:/tmp:/sbin/nologin\n")},
+		{path: "etc/ssl", mode: fs.ModeDir | 0o755},
+		{path: "etc/ssl/certs", mode: fs.ModeDir | 0o755},
+		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: certificates()},
+		{path: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777},
+	}
+}
+
+// certificates returns Mozilla's CA certificates. Those that Mozilla trusts only up to a date are left out, because the
+// file has no place for a date.
+func certificates() []byte {
+	var out bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			out.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return out.Bytes()
+}
