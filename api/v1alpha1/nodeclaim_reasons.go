@@ -85,6 +85,10 @@ const (
 	//   - To do: read the message, which repeats the answer, and correct the template.
 	//   - See: docs/failures.md#what-is-not-a-failure
 	ReasonRejected = "Rejected"
+	// ReasonMachineProvisioned: the Machine of the NodeClaim has its provider ID.
+	//   - In: MachineReady=True
+	//   - To do: nothing.
+	ReasonMachineProvisioned = "MachineProvisioned"
 	// ReasonWaitingForBootstrap: a Machine has no provider ID after 3 minutes, because its bootstrap data is missing.
 	//   - In: MachineReady=False
 	//   - To do: read the message, which has what the bootstrap object reports.

@@ -123,7 +123,7 @@ func Ready(ctx context.Context, workload client.Client, claim *karpv1.NodeClaim,
 }
 
 func setReady(conditions status.ConditionSet, machine string) bool {
-	return conditions.SetTrueWithReason(v1alpha1.ConditionMachineReady, v1alpha1.ConditionMachineReady, "Machine "+machine+" has its provider ID")
+	return conditions.SetTrueWithReason(v1alpha1.ConditionMachineReady, v1alpha1.ReasonMachineProvisioned, "Machine "+machine+" has its provider ID")
 }
 
 // waitFromNow sets the condition to Unknown. It is False in between, so that the time of its transition is now.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -18,7 +20,7 @@ import (
 )
 
 // showReady waits until a claim shows how far its Machine is.
-func (e *environment) showReady(ctx context.Context, g Gomega, claim *karpv1.NodeClaim, status metav1.ConditionStatus, reason, message string) {
+func (e *environment) showReady(ctx context.Context, g Gomega, claim *karpv1.NodeClaim, status metav1.ConditionStatus, reason string, message any) {
 	GinkgoHelper()
 	g.Expect(e.get(ctx, claim)).To(Succeed())
 	g.Expect(claim.StatusConditions().Get(v1alpha1.ConditionMachineReady)).To(And(Not(BeNil()),
@@ -51,7 +53,7 @@ var _ = forEachKind("A claim tells its story:", func(k kind) {
 		claim := f.launchOne(ctx)
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		machine := env.waitMachine(ctx, claim)
-		env.showReady(ctx, Default, claim, metav1.ConditionTrue, v1alpha1.ConditionMachineReady, "Machine "+machine.Name+" has its provider ID")
+		env.showReady(ctx, Default, claim, metav1.ConditionTrue, v1alpha1.ReasonMachineProvisioned, "Machine "+machine.Name+" has its provider ID")
 		Eventually(ctx, func() []string { return env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonMachineLinked) }).
 			Should(ConsistOf("Machine " + machine.Namespace + "/" + machine.Name + " serves this NodeClaim"))
 		Expect(env.events(ctx, "NodeClaim", claim.Name, v1alpha1.ReasonProviderIDSet)).To(BeEmpty(), "the condition shows the same")
@@ -64,15 +66,20 @@ var _ = forEachKind("A claim tells its story:", func(k kind) {
 		claim := f.launchOne(ctx)
 		machine := env.waitMachine(ctx, claim)
 		instance := env.simulated(ctx, machine)
+		// Otherwise the first report is about the state before, and the next one comes 5 minutes later.
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(env.get(ctx, machine)).To(Succeed())
+			g.Expect(conditions.GetMessage(machine, clusterv1.MachineInfrastructureReadyCondition)).To(ContainSubstring("there is no image"))
+		}).Should(Succeed())
 		env.later(ctx, 4*time.Minute, claim, func(g Gomega) {
 			env.showReady(ctx, g, claim, metav1.ConditionFalse, v1alpha1.ReasonWaitingForInfrastructure,
-				"Machine "+machine.Name+" has no provider ID: ImageMissing: attempt 1: there is no image for this version")
+				And(HavePrefix("Machine "+machine.Name+" has no provider ID: "), ContainSubstring("there is no image for this version")))
 		})
 
 		By("repairing the image")
 		env.change(ctx, instance, func() { instance.Spec.Failure = nil })
 		Eventually(ctx, func(g Gomega) {
-			env.showReady(ctx, g, claim, metav1.ConditionTrue, v1alpha1.ConditionMachineReady, "Machine "+machine.Name+" has its provider ID")
+			env.showReady(ctx, g, claim, metav1.ConditionTrue, v1alpha1.ReasonMachineProvisioned, "Machine "+machine.Name+" has its provider ID")
 		}).Should(Succeed())
 		env.later(ctx, 10*time.Minute, claim, func(g Gomega) {
 			env.showReady(ctx, g, claim, metav1.ConditionFalse, v1alpha1.ReasonWaitingForNode, "Machine "+machine.Name+" has its provider ID, and no Node has joined with it")
@@ -82,7 +89,7 @@ var _ = forEachKind("A claim tells its story:", func(k kind) {
 		env.change(ctx, instance, func() { instance.Spec.Delays = infrav1.Delays{} })
 		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		Eventually(ctx, func(g Gomega) {
-			env.showReady(ctx, g, claim, metav1.ConditionTrue, v1alpha1.ConditionMachineReady, "Machine "+machine.Name+" has its provider ID")
+			env.showReady(ctx, g, claim, metav1.ConditionTrue, v1alpha1.ReasonMachineProvisioned, "Machine "+machine.Name+" has its provider ID")
 		}).Should(Succeed())
 	})
 
