@@ -316,10 +316,15 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := string(page)
+	other, _ := otherAutoscaler(t)
 	for part, command := range map[string]string{
-		"tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
+		"migrate": "migrate cluster-autoscaler", "tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
 	} {
-		out, _, _ := runIn(t, world(t), strings.Fields(command)...)
+		from := world(t)
+		if part == "migrate" {
+			from = other
+		}
+		out, _, _ := runIn(t, from, strings.Fields(command)...)
 		if want, err = generated.Replace(want, part, "```console\n$ kubectl karpenter-capi "+command+"\n"+out+"```"); err != nil {
 			t.Fatal(err)
 		}
