@@ -82,6 +82,7 @@ func OtherProvider(found *Found, ending string) (*Plan, error) {
 		{"Install the operator in another namespace than the other provider, because both use the same lease. " + definitions, nil},
 		{},
 		{"See that the templates are Ready, and what they offer:", lo.Map(sorted(byTemplate), func(name string, _ int) string { return "kubectl karpenter-capi offerings " + name })},
+		{"The Nodes of the other provider stay, and only that provider removes its finalizer from their NodeClaims. docs/migrate.md describes how to replace them while it runs. No test runs both.", nil},
 	}
 	if len(pools) == 0 {
 		plan.Notes = append(plan.Notes, Note{"NodePool", []string{"No NodePool refers to a " + NodeClassKind + " that can be carried over. Create one for each template."}})
