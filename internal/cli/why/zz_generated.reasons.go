@@ -29,6 +29,7 @@ var reasons = map[string]reason{
 	"LimitReached":               {"Nothing, because Karpenter decides again. To get more Machines, raise the limit.", ""},
 	"MachineDeploymentChanged":   {"Undo the change that the message names. If Machines were created after the change, the message then names their MachineSet: delete them.", "docs/troubleshooting.md#a-machinedeployment-that-was-changed"},
 	"MachineFailed":              {"Read the message. Usually the infrastructure or bootstrap template is wrong.", "docs/failures.md"},
+	"MachineProvisioned":         {"Nothing.", ""},
 	"NameTaken":                  {"Delete the object that the message names, or use a KarpenterMachineTemplate of another name. Nothing is launched with the offering meanwhile.", ""},
 	"NoInstanceTypes":            {"Add instance types to the catalog, name a catalog in spec.catalogRefs, or correct the selectors of spec.discovery.", ""},
 	"NoProgress":                 {"Check that the controllers run which the message names.", "docs/failures.md#what-is-not-a-failure"},
