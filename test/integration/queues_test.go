@@ -82,13 +82,24 @@ type queue[T comparable] struct {
 	work   func(T) work
 }
 
+// evictionQueue tries a Pod that cannot be evicted again after at most evictionLimit (karpenter:
+// pkg/controllers/node/termination/terminator/eviction.go, evictionQueueMaxDelay). With the delays of other limiters, a Pod that was
+// tried more than eleven times would seem to stay in the queue.
+const (
+	evictionQueue = "eviction-queue"
+	evictionLimit = 10 * time.Second
+)
+
 // AddWithOpts implements priorityqueue.PriorityQueue.
 func (q *queue[T]) AddWithOpts(options priorityqueue.AddOpts, requests ...T) {
 	for _, request := range requests {
 		after := options.After
 		if options.RateLimited {
-			// This is how most limiters of the controllers begin, and none is faster.
+			// This is how most limiters of the controllers begin, and none is faster, but one ends sooner.
 			after = 5 * time.Millisecond << min(q.NumRequeues(request), 20)
+			if q.work(request).controller == evictionQueue {
+				after = min(after, evictionLimit)
+			}
 		}
 		q.queues.set(q.work(request), func(p *progress) {
 			if due := time.Now().Add(after); p.due.IsZero() || due.Before(p.due) {

@@ -114,8 +114,9 @@ func (s *Spacing) SetSize(resource string, objects int) {
 func (s *Spacing) delay(resource string, shortest time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.passes[resource] // without one, there is no gap
-	return max(shortest, last.gap-s.clock.Since(last.began))
+	last := s.passes[resource]                 // without one, there is no gap
+	since := max(0, s.clock.Since(last.began)) // less than 0 if the clock was set back
+	return max(shortest, last.gap-since)
 }
 
 // add enqueues a resource for an event.

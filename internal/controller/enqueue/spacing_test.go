@@ -27,6 +27,7 @@ func TestSpacingDelay(t *testing.T) {
 		"1,000 claims with their Machines":       {sizes: []int{2000}, want: 250 * time.Millisecond},
 		"during the gap":                         {sizes: []int{2000}, since: 100 * time.Millisecond, want: 150 * time.Millisecond},
 		"near the end of the gap":                {sizes: []int{2000}, since: 200 * time.Millisecond, want: 100 * time.Millisecond},
+		"after the clock was set back":           {sizes: []int{2000}, since: -10 * time.Minute, want: 250 * time.Millisecond},
 		"after a quiet time":                     {sizes: []int{2000}, since: time.Minute, want: 100 * time.Millisecond},
 		"a huge resource":                        {sizes: []int{100_000}, want: time.Second},
 		"a resource that has become large":       {sizes: []int{200, 2000}, want: 250 * time.Millisecond},
