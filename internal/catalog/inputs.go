@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -256,25 +255,11 @@ func (r *reader) machineDeployments(ctx context.Context, discovery *v1alpha1.Mac
 // infrastructureOf returns the infrastructure template of a MachineDeployment; nil if it
 // does not exist, or if Cluster API cannot use its kind.
 func (r *reader) infrastructureOf(ctx context.Context, deployment *clusterv1.MachineDeployment) (*unstructured.Unstructured, error) {
-	management, ref := r.clusters.Management.GetClient(), deployment.Spec.Template.Spec.InfrastructureRef
-	gvk, err := reference.Kind(ctx, management, ref.GroupKind())
-	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
-		return nil, nil
+	object, kind, err := reference.Existing(ctx, r.clusters.Management.GetClient(), deployment.Spec.Template.Spec.InfrastructureRef, deployment.Namespace)
+	if !kind.Empty() {
+		r.kinds[kind] = true
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.kinds[gvk] = true
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gvk)
-	key := types.NamespacedName{Namespace: deployment.Namespace, Name: ref.Name}
-	if err := management.Get(ctx, key, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
-	}
-	return object, nil
+	return object, err
 }
 
 // add adds a discovered type, or the problem with it.

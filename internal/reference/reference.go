@@ -7,6 +7,7 @@ package reference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,28 @@ func Get(ctx context.Context, management client.Reader, ref clusterv1.ContractVe
 		return nil, err
 	}
 	return external.GetObjectFromContractVersionedRef(ctx, management, ref, namespace)
+}
+
+// Existing returns the object that a reference names in a namespace, and its kind. The object is nil if it does not exist, or if
+// Cluster API cannot use its kind, which is then empty.
+func Existing(ctx context.Context, management client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, schema.GroupVersionKind, error) {
+	gvk, err := Kind(ctx, management, ref.GroupKind())
+	if unusable := Unusable(""); errors.As(err, &unusable) {
+		return nil, gvk, nil
+	}
+	if err != nil {
+		return nil, gvk, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	key := types.NamespacedName{Namespace: namespace, Name: ref.Name}
+	if err := management.Get(ctx, key, object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, gvk, nil
+		}
+		return nil, gvk, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
+	}
+	return object, gvk, nil
 }
 
 // Shared returns the same as Get, without a copy: the object is shared with the cache and must not be

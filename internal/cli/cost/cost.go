@@ -7,7 +7,6 @@ package cost
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	"github.com/samber/lo"
@@ -44,13 +43,10 @@ type Row struct {
 func (r *Row) add(other Row) {
 	r.NodeClaims += other.NodeClaims
 	r.Unpriced += other.Unpriced
-	r.PerHour = sum(r.PerHour, other.PerHour)
-	r.OnDemandPerHour = sum(r.OnDemandPerHour, other.OnDemandPerHour)
-	r.UnusedPerHour = sum(r.UnusedPerHour, other.UnusedPerHour)
+	r.PerHour = view.Sum(r.PerHour, other.PerHour)
+	r.OnDemandPerHour = view.Sum(r.OnDemandPerHour, other.OnDemandPerHour)
+	r.UnusedPerHour = view.Sum(r.UnusedPerHour, other.UnusedPerHour)
 }
-
-// sum adds prices, rounded to what catalogs can say.
-func sum(a, b float64) float64 { return math.Round((a+b)*1e6) / 1e6 }
 
 // Of returns the cost of a NodePool, or of all if the name is empty, sorted, and the sum. Pods are by the name of their Node.
 func Of(ctx context.Context, v *view.View, pods map[string][]corev1.Pod, nodePool string) (rows []Row, total Row) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -20,6 +19,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/why"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 )
 
 // operatorLeads finds that no operator renews the lease.
@@ -163,11 +163,11 @@ func linksAgree(_ context.Context, v *view.View) ([]Finding, error) {
 			owners[id] = claim.Name
 		}
 		machine := v.MachineOf(claim)
-		registered := view.Condition(claim.Status.Conditions, karpv1.ConditionTypeRegistered)
+		registered := nodeclaims.IsRegistered(claim)
 		switch {
-		case machine == nil && registered.IsTrue() && claim.DeletionTimestamp == nil:
+		case machine == nil && registered && claim.DeletionTimestamp == nil:
 			found = append(found, problem(name, "Wait a minute. If it stays, delete the NodeClaim: Karpenter replaces its Node", "it has a Node, and no Machine"))
-		case machine != nil && registered.IsTrue() && machine.Spec.ProviderID != "" && machine.Spec.ProviderID != claim.Status.ProviderID:
+		case machine != nil && registered && machine.Spec.ProviderID != "" && machine.Spec.ProviderID != claim.Status.ProviderID:
 			found = append(found, problem(name, why.Do(v1alpha1.ReasonProviderIDChanged), "its provider ID is %s, and that of its Machine %s is %s", claim.Status.ProviderID, machine.Name, machine.Spec.ProviderID))
 		}
 	}
@@ -182,13 +182,9 @@ func operatorHasRoom(ctx context.Context, v *view.View) ([]Finding, error) {
 	}
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
-		if _, managed := node.Labels[karpv1.NodePoolLabelKey]; !managed && isReady(node) {
+		if _, managed := node.Labels[karpv1.NodePoolLabelKey]; !managed && view.IsReady(node) {
 			return nil, nil
 		}
 	}
 	return []Finding{warning("Node", "Add a Node that Karpenter does not manage, such as in a MachineDeployment of your own, and let the operator run there", "Karpenter manages all Nodes that are Ready, so the operator has none if they are deleted")}, nil
-}
-
-func isReady(node *corev1.Node) bool {
-	return strings.HasPrefix(view.OfNode(node).Word, "Ready")
 }

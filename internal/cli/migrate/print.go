@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
 )
 
 // Print returns the plan as YAML: the notes and steps as comments, and then the objects.
@@ -19,7 +20,7 @@ func (p *Plan) Print() ([]byte, error) {
 	for _, note := range p.Notes {
 		fmt.Fprintf(&out, "# %s:\n", note.Object)
 		for _, line := range note.Lines {
-			fmt.Fprintf(&out, "# - %s\n", oneLine(line))
+			fmt.Fprintf(&out, "# - %s\n", view.OneLine(line))
 		}
 	}
 	if len(p.Objects) == 0 {
@@ -50,14 +51,12 @@ func printSteps(out *bytes.Buffer, title string, steps []Step) {
 		if text == "" {
 			text = "Apply the objects below to the workload cluster, or repeat this command with --apply."
 		}
-		fmt.Fprintf(out, "# %d. %s\n", i+1, oneLine(text))
+		fmt.Fprintf(out, "# %d. %s\n", i+1, view.OneLine(text))
 		for _, command := range step.Commands {
 			fmt.Fprintf(out, "#      %s\n", command)
 		}
 	}
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Written returns an object with what a user writes, and without status.
 func Written(object client.Object) (*unstructured.Unstructured, error) {

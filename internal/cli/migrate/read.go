@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -60,7 +59,7 @@ func Read(ctx context.Context, clusters *clients.Clusters) (*Found, error) {
 		if deployment.Spec.ClusterName != clusters.Cluster.Name || deployment.Labels[v1alpha1.TemplateLabel] != "" {
 			continue
 		}
-		infrastructure, err := infrastructureOf(ctx, clusters, deployment)
+		infrastructure, _, err := reference.Existing(ctx, management, deployment.Spec.Template.Spec.InfrastructureRef, deployment.Namespace)
 		if err != nil {
 			return nil, fmt.Errorf("management cluster: MachineDeployment %s: %w", deployment.Name, err)
 		}
@@ -83,19 +82,6 @@ func Read(ctx context.Context, clusters *clients.Clusters) (*Found, error) {
 	}
 	found.NodeClasses = classes.Items
 	return found, nil
-}
-
-// infrastructureOf returns the infrastructure template of a MachineDeployment; nil if it does not exist, or cannot be used.
-func infrastructureOf(ctx context.Context, clusters *clients.Clusters, deployment *clusterv1.MachineDeployment) (*unstructured.Unstructured, error) {
-	ref := deployment.Spec.Template.Spec.InfrastructureRef
-	gvk, err := reference.Kind(ctx, clusters.Management.GetClient(), ref.GroupKind())
-	if err != nil {
-		return nil, nil //nolint:nilerr // without the template, the annotations describe the MachineDeployment
-	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gvk)
-	err = clusters.Management.GetAPIReader().Get(ctx, types.NamespacedName{Namespace: deployment.Namespace, Name: ref.Name}, object)
-	return lo.Ternary(err == nil, object, nil), client.IgnoreNotFound(err)
 }
 
 // isSized reports whether an object has the annotations with which cluster-autoscaler discovers it.

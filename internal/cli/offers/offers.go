@@ -222,10 +222,10 @@ func (d Demand) fit() func(*cloudprovider.InstanceType, *cloudprovider.Offering)
 	}
 	return func(instanceType *cloudprovider.InstanceType, offering *cloudprovider.Offering) Reason {
 		if err := instanceType.Requirements.Intersects(requirements); err != nil {
-			return Reason{Excluded, oneLine(err)}
+			return Reason{Excluded, view.OneLine(err.Error())}
 		}
 		if err := requirements.Compatible(offering.Requirements, scheduling.AllowUndefinedWellKnownLabels); err != nil {
-			return Reason{Excluded, oneLine(err)}
+			return Reason{Excluded, view.OneLine(err.Error())}
 		}
 		if lacking := lacking(requests, instanceType.Allocatable()); lacking != "" {
 			return Reason{TooSmall, lacking}
@@ -266,5 +266,3 @@ func lacking(requests, allocatable corev1.ResourceList) string {
 		return fmt.Sprintf("%s: %s is requested, and Pods can have %s", name, want.String(), has.String()), want.Cmp(has) > 0
 	}), "; ")
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

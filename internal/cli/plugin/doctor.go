@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/doctor"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
 )
 
 func newDoctor(from source, streams genericiooptions.IOStreams) *cobra.Command {
@@ -53,7 +54,7 @@ func printResults(out io.Writer, results []doctor.Result) error {
 			w.printf("✗  %s\n", result.Sound)
 		}
 		for _, f := range result.Findings {
-			w.printf("   %s %s: %s\n", f.Level, f.Object, strings.TrimSuffix(strings.Join(strings.Fields(f.Message), " "), "."))
+			w.printf("   %s %s: %s\n", f.Level, f.Object, strings.TrimSuffix(view.OneLine(f.Message), "."))
 			if f.Do != "" {
 				w.printf("     To do: %s.\n", strings.TrimSuffix(f.Do, "."))
 			}

@@ -4,7 +4,6 @@ package plugin
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,20 +54,7 @@ func TestMigrate(t *testing.T) {
 					t.Errorf("template %s: %v, want that it is not written", name, err)
 				}
 			}
-			path := filepath.Join("testdata", "golden", strings.ReplaceAll(command, " ", "_")+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("it prints something else (-want +got):\n%s", diff)
-			}
+			compareGolden(t, command, got)
 		})
 	}
 }

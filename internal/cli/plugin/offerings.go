@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -117,7 +116,7 @@ func printOffers(out io.Writer, found []offers.Offer) error {
 		state := lo.Ternary(o.Usable(), "available", "")
 		for _, reason := range []offers.Reason{o.Unfit, o.Unavailable} {
 			if reason != (offers.Reason{}) {
-				state = string(reason.Kind) + ": " + strings.Join(strings.Fields(reason.Message), " ")
+				state = string(reason.Kind) + ": " + view.OneLine(reason.Message)
 				break
 			}
 		}

@@ -143,24 +143,30 @@ func TestReading(t *testing.T) {
 			if want := map[bool]int{true: 1}[strings.HasPrefix(command, "doctor") && !strings.Contains(command, "help")]; code != want {
 				t.Fatalf("exit code %d, want %d: %s", code, want, messages)
 			}
-			path := filepath.Join("testdata", "golden", strings.NewReplacer(" ", "_", "--", "").Replace(command)+".txt")
-			if *update {
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("it prints something else (-want +got):\n%s", diff)
-			}
+			compareGolden(t, command, got)
 		})
+	}
+}
+
+// compareGolden compares what a command prints with its file in testdata/golden, or writes that with -update.
+func compareGolden(t *testing.T, command, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", strings.NewReplacer(" ", "_", "--", "").Replace(command)+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("it prints something else (-want +got):\n%s", diff)
 	}
 }
 

@@ -7,7 +7,6 @@ package tree
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/samber/lo"
@@ -18,7 +17,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
-	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -48,7 +46,8 @@ var Kinds = map[string]string{
 
 // Of returns the trees of all NodePools, and of templates with objects that belong to no NodePool.
 func Of(ctx context.Context, v *view.View) []*Item {
-	b := &builder{ctx: ctx, view: v, shown: map[string]bool{}}
+	b := &builder{ctx: ctx, view: v, shown: map[string]bool{}, machines: v.MachinesOf()}
+	b.claimed = lo.CountValuesBy(v.Claims, func(c karpv1.NodeClaim) string { return c.Annotations[v1alpha1.ScalableResourceAnnotation] })
 	var roots []*Item
 	for i := range v.NodePools {
 		roots = append(roots, b.nodePool(&v.NodePools[i]))
@@ -85,6 +84,9 @@ type builder struct {
 	view *view.View
 	// shown has the names of the Machines that were shown with their NodeClaims.
 	shown map[string]bool
+	// machines are those of each scalable resource, and claimed how many NodeClaims name it.
+	machines map[string][]*clusterv1.Machine
+	claimed  map[string]int
 }
 
 func (b *builder) nodePool(pool *karpv1.NodePool) *Item {
@@ -193,29 +195,20 @@ func (b *builder) rest(template string) []*Item {
 		}
 		var machines []*Item
 		served := false
-		for i := range b.view.Machines {
-			machine := &b.view.Machines[i]
-			switch {
-			case clients.ResourceOf(machine) != resource.GetName():
-			case b.shown[machine.Name]:
+		for _, machine := range b.machines[resource.GetName()] {
+			if b.shown[machine.Name] {
 				served = true
-			default:
+			} else {
 				machines = append(machines, b.machine(machine, b.view.NodeOf(nil, machine)))
 			}
 		}
-		if len(machines) > 0 || !served && len(b.claimsOf(resource.GetName())) == 0 {
+		if len(machines) > 0 || !served && b.claimed[resource.GetName()] == 0 {
 			item := b.resource(resource.GetName())
 			item.Children = machines
 			items = append(items, item)
 		}
 	}
 	return items
-}
-
-func (b *builder) claimsOf(resource string) []karpv1.NodeClaim {
-	return lo.Filter(b.view.Claims, func(c karpv1.NodeClaim, _ int) bool {
-		return c.Annotations[v1alpha1.ScalableResourceAnnotation] == resource
-	})
 }
 
 // sum returns the price of all items; nil if the price of none is known.
@@ -226,7 +219,7 @@ func sum(items []*Item) *float64 {
 	if len(known) == 0 {
 		return nil
 	}
-	return lo.ToPtr(math.Round(lo.Sum(known)*1e6) / 1e6)
+	return lo.ToPtr(view.Sum(known...))
 }
 
 // String returns the kind and name.

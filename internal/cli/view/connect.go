@@ -45,8 +45,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.clusterName, "cluster-name", "", "name of the Cluster; default: that of the only Cluster")
 }
 
-// Configs returns the client configurations of both clusters.
-func (o *Options) Configs() (workload, management *rest.Config, err error) {
+// configs returns the client configurations of both clusters.
+func (o *Options) configs() (workload, management *rest.Config, err error) {
 	if workload, err = o.Workload.ToRESTConfig(); err != nil {
 		return nil, nil, fmt.Errorf("reading the kubeconfig of the workload cluster: %w", err)
 	}
@@ -69,7 +69,7 @@ func (o *Options) Configs() (workload, management *rest.Config, err error) {
 
 // Connect returns the clients of both clusters. Their caches are filled when something is read, until the context ends.
 func (o *Options) Connect(ctx context.Context) (*clients.Clusters, error) {
-	workload, management, err := o.Configs()
+	workload, management, err := o.configs()
 	if err != nil {
 		return nil, err
 	}

@@ -101,18 +101,16 @@ func (v *View) Lease(ctx context.Context) *Lease {
 // staleAfter is longer than the operator's lease lasts, and than another one needs to take it (package operator).
 const staleAfter = 30 * time.Second
 
-func (v *View) isStale(lease *Lease) bool {
-	return lease.Spec.RenewTime == nil || v.Now.Sub(lease.Spec.RenewTime.Time) > staleAfter
-}
-
 // Stopped returns why no operator runs; empty if one does, or if that is not known.
 func (v *View) Stopped(ctx context.Context) string {
 	lease := v.Lease(ctx)
 	switch {
-	case lease == nil || !v.isStale(lease):
+	case lease == nil:
 		return ""
 	case lease.Spec.RenewTime == nil:
 		return fmt.Sprintf("no operator has Lease %s/%s", lease.Namespace, lease.Name)
+	case v.Now.Sub(lease.Spec.RenewTime.Time) <= staleAfter:
+		return ""
 	default:
 		return fmt.Sprintf("no operator has renewed Lease %s/%s since %s", lease.Namespace, lease.Name, lease.Spec.RenewTime.UTC().Format("2006-01-02 15:04:05 MST"))
 	}

@@ -17,6 +17,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
@@ -78,9 +79,12 @@ func because(condition *status.Condition) string {
 	return sentence(condition.Type, condition.Reason, condition.Message)
 }
 
+// OneLine returns a text without line breaks and other repeated space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 // sentence returns a condition in one line.
 func sentence(kind, reason, message string) string {
-	message = strings.Join(strings.Fields(message), " ")
+	message = OneLine(message)
 	if reason == kind || reason == "" {
 		return strings.TrimSuffix(kind+": "+message, ": ")
 	}
@@ -89,7 +93,7 @@ func sentence(kind, reason, message string) string {
 
 // OfClaim returns the state of a NodeClaim.
 func OfClaim(claim *karpv1.NodeClaim) State {
-	condition := func(kind string) *status.Condition { return Condition(claim.Status.Conditions, kind) }
+	condition := func(kind string) *status.Condition { return nodeclaims.ConditionOf(claim, kind) }
 	is := func(kind string) bool { return condition(kind).IsTrue() }
 	if claim.DeletionTimestamp != nil {
 		for _, kind := range []string{karpv1.ConditionTypeDrained, karpv1.ConditionTypeVolumesDetached, karpv1.ConditionTypeInstanceTerminating} {
@@ -188,6 +192,9 @@ func OfProvider(object *unstructured.Unstructured) State {
 	}
 	return state
 }
+
+// IsReady reports whether a Node is Ready, also if no Pods are scheduled to it.
+func IsReady(node *corev1.Node) bool { return strings.HasPrefix(OfNode(node).Word, "Ready") }
 
 // OfNode returns the state of a Node, as kubectl shows it.
 func OfNode(node *corev1.Node) State {

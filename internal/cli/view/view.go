@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -46,6 +47,13 @@ type View struct {
 	Resources []*scalable.Resource
 	// Machines are all Machines of the Cluster, including those of the control plane.
 	Machines []clusterv1.Machine
+
+	// These find objects without a search: some commands look at all of them.
+	claims   map[string]*karpv1.NodeClaim
+	owners   map[types.UID]*karpv1.NodeClaim
+	nodes    map[string]*corev1.Node
+	machines map[string]*clusterv1.Machine
+	linked   map[types.UID][]*clusterv1.Machine
 
 	clusters *clients.Clusters
 	catalog  *catalog.Catalog
@@ -95,7 +103,33 @@ func Read(ctx context.Context, clusters *clients.Clusters, now time.Time) (*View
 	}
 	v.Resources = lo.Filter(resources, func(r *scalable.Resource, _ int) bool { return r.GetLabels()[v1alpha1.TemplateLabel] != "" })
 	slices.SortFunc(v.Resources, func(a, b *scalable.Resource) int { return older(a, b) })
+	v.index()
 	return v, nil
+}
+
+func (v *View) index() {
+	v.claims, v.nodes, v.machines = byName(v.Claims), byName(v.Nodes), byName(v.Machines)
+	v.owners = make(map[types.UID]*karpv1.NodeClaim, len(v.Claims))
+	for i := range v.Claims {
+		v.owners[v.Claims[i].UID] = &v.Claims[i]
+	}
+	v.linked = map[types.UID][]*clusterv1.Machine{}
+	for i := range v.Machines {
+		if claim := lifecycle.ClaimUID(&v.Machines[i]); claim != "" {
+			v.linked[claim] = append(v.linked[claim], &v.Machines[i])
+		}
+	}
+}
+
+func byName[T any, O interface {
+	*T
+	metav1.Object
+}](objects []T) map[string]O {
+	named := make(map[string]O, len(objects))
+	for i := range objects {
+		named[O(&objects[i]).GetName()] = &objects[i]
+	}
+	return named
 }
 
 // byAge returns objects sorted by age, and then by name.
@@ -123,13 +157,13 @@ func (v *View) Template(name string) *v1alpha1.KarpenterMachineTemplate {
 func (v *View) NodePool(name string) *karpv1.NodePool { return find(v.NodePools, name) }
 
 // Claim returns a NodeClaim of a template by its name; nil if it does not exist.
-func (v *View) Claim(name string) *karpv1.NodeClaim { return find(v.Claims, name) }
+func (v *View) Claim(name string) *karpv1.NodeClaim { return v.claims[name] }
 
 // Node returns a Node by its name; nil if it does not exist.
-func (v *View) Node(name string) *corev1.Node { return find(v.Nodes, name) }
+func (v *View) Node(name string) *corev1.Node { return v.nodes[name] }
 
 // Machine returns a Machine by its name; nil if it does not exist.
-func (v *View) Machine(name string) *clusterv1.Machine { return find(v.Machines, name) }
+func (v *View) Machine(name string) *clusterv1.Machine { return v.machines[name] }
 
 // Resource returns a scalable resource by its name; nil if it does not exist.
 func (v *View) Resource(name string) *scalable.Resource {
@@ -149,6 +183,11 @@ func find[T any, O interface {
 	return nil
 }
 
+// MachinesOf returns the Machines of each scalable resource, by its name.
+func (v *View) MachinesOf() map[string][]*clusterv1.Machine {
+	return lo.GroupBy(lo.ToSlicePtr(v.Machines), func(machine *clusterv1.Machine) string { return clients.ResourceOf(machine) })
+}
+
 // ClaimsOf returns the NodeClaims of a NodePool; those without a NodePool if the name is empty.
 func (v *View) ClaimsOf(nodePool string) []*karpv1.NodeClaim {
 	return lo.FilterMap(v.Claims, func(_ karpv1.NodeClaim, i int) (*karpv1.NodeClaim, bool) {
@@ -158,37 +197,17 @@ func (v *View) ClaimsOf(nodePool string) []*karpv1.NodeClaim {
 
 // MachineOf returns the Machine that serves a NodeClaim, or else one that served it and is leaving; nil if there is none.
 func (v *View) MachineOf(claim *karpv1.NodeClaim) *clusterv1.Machine {
-	var linked []planner.Machine
-	for i := range v.Machines {
-		if lifecycle.ClaimUID(&v.Machines[i]) == claim.UID {
-			linked = append(linked, snapshot.MachineOf(&v.Machines[i]))
-		}
-	}
-	if serving, found := planner.ServedBy(claim.Status.ProviderID, linked); found {
+	linked := v.linked[claim.UID]
+	read := lo.Map(linked, func(machine *clusterv1.Machine, _ int) planner.Machine { return snapshot.MachineOf(machine) })
+	if serving, found := planner.ServedBy(claim.Status.ProviderID, read); found {
 		return v.Machine(serving.Name)
 	}
-	if len(linked) > 0 {
-		return v.Machine(linked[0].Name)
-	}
-	return nil
+	return lo.FirstOrEmpty(linked)
 }
 
 // ClaimOf returns the NodeClaim that a Machine is linked to; nil if there is none.
 func (v *View) ClaimOf(machine *clusterv1.Machine) *karpv1.NodeClaim {
-	uid := lifecycle.ClaimUID(machine)
-	if uid == "" {
-		return nil
-	}
-	return v.claimWith(uid)
-}
-
-func (v *View) claimWith(uid types.UID) *karpv1.NodeClaim {
-	for i := range v.Claims {
-		if v.Claims[i].UID == uid {
-			return &v.Claims[i]
-		}
-	}
-	return nil
+	return v.owners[lifecycle.ClaimUID(machine)]
 }
 
 // NodeOf returns the Node of a NodeClaim and of its Machine; nil if it has none. The Machine may be nil.
@@ -242,6 +261,9 @@ func (v *View) Offering(ctx context.Context, template string, key catalog.Key) (
 	offering, offered := known[key]
 	return offering, offered
 }
+
+// Sum adds prices, rounded to what catalogs can say.
+func Sum(prices ...float64) float64 { return math.Round(lo.Sum(prices)*1e6) / 1e6 }
 
 // Price returns the price of a NodeClaim's offering for an hour; false if it is not known.
 func (v *View) Price(ctx context.Context, claim *karpv1.NodeClaim) (float64, bool) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/samber/lo"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -69,7 +71,7 @@ var ofLaunches = []Rule{
 			case !cluster.DeletionTimestamp.IsZero():
 				s.explain(v1alpha1.ReasonClusterDeleting)
 				return fmt.Sprintf("Cluster %s/%s is being deleted", cluster.Namespace, cluster.Name), nil
-			case cluster.Spec.Paused != nil && *cluster.Spec.Paused:
+			case lo.FromPtr(cluster.Spec.Paused):
 				return fmt.Sprintf("Cluster %s/%s is paused, so Cluster API and the operator change nothing of it", cluster.Namespace, cluster.Name), nil
 			}
 			return "", nil
@@ -184,7 +186,7 @@ var ofLaunches = []Rule{
 			if config != nil {
 				problem = cmp.Or(view.OfProvider(config).Problem, problem)
 			}
-			return fmt.Sprintf("%s %s has no bootstrap data for Machine %s: %s", s.machine.Spec.Bootstrap.ConfigRef.Kind, s.machine.Spec.Bootstrap.ConfigRef.Name, s.machine.Name, cmp.Or(oneLineOf(problem), "it has not reported why")), nil
+			return fmt.Sprintf("%s %s has no bootstrap data for Machine %s: %s", s.machine.Spec.Bootstrap.ConfigRef.Kind, s.machine.Spec.Bootstrap.ConfigRef.Name, s.machine.Name, cmp.Or(view.OneLine(problem), "it has not reported why")), nil
 		},
 	},
 	{
@@ -197,7 +199,7 @@ var ofLaunches = []Rule{
 			ref := s.machine.Spec.InfrastructureRef
 			problem := "it has not reported why"
 			if ready := conditions.Get(s.machine, clusterv1.MachineInfrastructureReadyCondition); ready != nil && ready.Message != "" {
-				problem = oneLineOf(ready.Message)
+				problem = view.OneLine(ready.Message)
 			}
 			if object := s.provider(ref); object != nil {
 				problem = cmp.Or(view.OfProvider(object).Problem, problem)
@@ -210,10 +212,10 @@ var ofLaunches = []Rule{
 // stalled returns why the launch is stalled for a reason, whether the NodeClaim shows it already or not; empty if it is not.
 func (s *subject) stalled(reason string) (string, error) {
 	if c := nodeclaims.ConditionOf(s.claim, v1alpha1.ConditionMachineAvailable); c != nil && c.IsUnknown() && c.Reason == reason {
-		return fmt.Sprintf("NodeClaim %s waits: %s", s.claim.Name, oneLineOf(c.Message)), nil
+		return fmt.Sprintf("NodeClaim %s waits: %s", s.claim.Name, view.OneLine(c.Message)), nil
 	}
 	if stall := s.plan.Outcomes[s.claim.UID].Stall; stall.Reason == reason {
-		return fmt.Sprintf("NodeClaim %s waits: %s", s.claim.Name, oneLineOf(stall.Message)), nil
+		return fmt.Sprintf("NodeClaim %s waits: %s", s.claim.Name, view.OneLine(stall.Message)), nil
 	}
 	return "", nil
 }

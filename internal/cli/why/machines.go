@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/samber/lo"
+
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -84,7 +86,7 @@ var ofMachines = []Rule{
 		of:   isEnding,
 		find: func(s *subject) (string, error) {
 			problem := view.OfClaim(s.claim).Problem
-			if cluster := s.view.Cluster; cluster != nil && cluster.Spec.Paused != nil && *cluster.Spec.Paused {
+			if cluster := s.view.Cluster; cluster != nil && lo.FromPtr(cluster.Spec.Paused) {
 				problem = fmt.Sprintf("Cluster %s/%s is paused", cluster.Namespace, cluster.Name)
 			} else if s.machine != nil && problem == "" {
 				problem = fmt.Sprintf("Machine %s still exists: %s", s.machine.Name, orNothing(conditions.GetMessage(s.machine, clusterv1.MachineDeletingCondition)))
@@ -108,7 +110,7 @@ var ofMachines = []Rule{
 }
 
 func orNothing(text string) string {
-	if text = oneLineOf(text); text == "" {
+	if text = view.OneLine(text); text == "" {
 		return "nothing is reported"
 	}
 	return text

@@ -4,7 +4,6 @@ package why
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
@@ -75,11 +74,10 @@ var ofNodes = []Rule{
 		Do:   "Read the message. On a new Node, the network plugin is the usual cause",
 		of:   isClaim,
 		find: func(s *subject) (string, error) {
-			state := view.OfNode(s.node)
-			if strings.HasPrefix(state.Word, "Ready") {
+			if view.IsReady(s.node) {
 				return "", nil
 			}
-			return fmt.Sprintf("Node %s is not Ready: %s", s.node.Name, state.Problem), nil
+			return fmt.Sprintf("Node %s is not Ready: %s", s.node.Name, view.OfNode(s.node).Problem), nil
 		},
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	podutils "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
 )
 
 // ofPods are the rules for Pods that have no Node and no NodeClaim.
@@ -38,7 +39,7 @@ var ofPods = []Rule{
 			}
 			for _, container := range append(s.pod.Status.InitContainerStatuses, s.pod.Status.ContainerStatuses...) {
 				if waiting := container.State.Waiting; waiting != nil {
-					return strings.TrimSuffix(fmt.Sprintf("Pod %s is on Node %s, and container %s waits: %s: %s", s.pod.Name, s.pod.Spec.NodeName, container.Name, waiting.Reason, oneLineOf(waiting.Message)), ": "), nil
+					return strings.TrimSuffix(fmt.Sprintf("Pod %s is on Node %s, and container %s waits: %s: %s", s.pod.Name, s.pod.Spec.NodeName, container.Name, waiting.Reason, view.OneLine(waiting.Message)), ": "), nil
 				}
 			}
 			return "", nil
@@ -142,7 +143,7 @@ var ofPods = []Rule{
 		find: func(s *subject) (string, error) {
 			for _, event := range s.view.Events(s.ctx, s.pod) {
 				if event.Type == corev1.EventTypeWarning {
-					return fmt.Sprintf("Pod %s: %s: %s", s.pod.Name, event.Reason, oneLineOf(event.Message)), nil
+					return fmt.Sprintf("Pod %s: %s: %s", s.pod.Name, event.Reason, view.OneLine(event.Message)), nil
 				}
 			}
 			return fmt.Sprintf("Karpenter has not decided about Pod %s yet", s.pod.Name), nil
@@ -182,5 +183,3 @@ func (s *subject) explain(message string) {
 		}
 	}
 }
-
-func oneLineOf(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -65,10 +65,10 @@ func refuse(ctx context.Context, v *view.View, pool *karpv1.NodePool, pod *corev
 	}
 	requirements := offers.OfNodePool(pool)
 	if err := requirements.Compatible(scheduling.NewStrictPodRequirements(pod), scheduling.AllowUndefinedWellKnownLabels); err != nil {
-		return because(otherLabels, "the Pod asks for other Nodes: %s", oneLine(err))
+		return because(otherLabels, "the Pod asks for other Nodes: %s", view.OneLine(err.Error()))
 	}
 	if err := scheduling.Taints(pool.Spec.Template.Spec.Taints).ToleratesPod(pod); err != nil {
-		return because(notTolerated, "the Pod does not tolerate the taints of its Nodes: %s", oneLine(err))
+		return because(notTolerated, "the Pod does not tolerate the taints of its Nodes: %s", view.OneLine(err.Error()))
 	}
 	template := v.Template(pool.Spec.Template.Spec.NodeClassRef.Name)
 	if template == nil {
@@ -125,5 +125,3 @@ func list(all []offers.Offer, reason func(offers.Offer) string) string {
 	}
 	return strings.Join(parts, "; ")
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

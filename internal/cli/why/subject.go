@@ -212,7 +212,7 @@ func (s *subject) steps() []Step {
 func ofPod(pod *corev1.Pod) view.State {
 	state := view.State{Word: string(pod.Status.Phase)}
 	if scheduled, found := condition(pod, corev1.PodScheduled); found && scheduled.Status == corev1.ConditionFalse {
-		state.Problem = strings.Join(strings.Fields(scheduled.Message), " ")
+		state.Problem = view.OneLine(scheduled.Message)
 	}
 	return state
 }
