@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -10,11 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
 // otherAutoscaler returns a source of the objects in testdata/migrate.yaml, with changes, and the Cluster of the world.
@@ -56,6 +62,27 @@ func TestMigrate(t *testing.T) {
 			}
 			compareGolden(t, command, got)
 		})
+	}
+}
+
+// A kind that cannot be read is no kind that does not exist: nothing is planned from half of what there is.
+func TestMigrateForbidden(t *testing.T) {
+	from, c := otherAutoscaler(t)
+	denied := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if object.GetObjectKind().GroupVersionKind().Kind == "CustomResourceDefinition" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, key.Name, nil)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	from.connect = func(context.Context, *view.Options) (*clients.Clusters, error) {
+		both := fixture.Cluster{Client: denied}
+		return &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil
+	}
+	out, messages, code := runIn(t, from, "migrate", "cluster-autoscaler")
+	if code != 1 || out != "" || !strings.Contains(messages, "customresourcedefinitions") {
+		t.Errorf("exit code %d, output %q, messages %q, want 1, none, and what is forbidden", code, out, messages)
 	}
 }
 
