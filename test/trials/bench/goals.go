@@ -100,6 +100,10 @@ var goals = []goal{
 	{"5,000 Nodes: writes of a restart", 0, count, func(r *report) (float64, bool) {
 		return r.atRestart(func(is *restart) float64 { return float64(is.Writes) })(at(5000))
 	}},
+	{"1,000 Nodes: the slowest command of the kubectl plugin", 10, seconds, func(r *report) (float64, bool) {
+		taken := lo.FilterMap(answers, func(name string, _ int) (float64, bool) { return r.answerOf(name)(at(1000)) })
+		return lo.Max(taken), len(taken) > 0
+	}},
 	{"200 Pods until all run, ratio", 1.2, count, func(r *report) (float64, bool) { return r.ratio(at(200), secondsUp) }},
 	ofAnySize(machineWrites, 2),
 	ofAnySize(ownClaimWrites, 2),

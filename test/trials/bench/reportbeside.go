@@ -43,6 +43,9 @@ func (r *report) beside() string {
 	}
 	add("restart until caught up", seconds, r.atRestart(func(is *restart) float64 { return is.Seconds }))
 	add("writes until then", count, r.atRestart(func(is *restart) float64 { return float64(is.Writes) }))
+	for _, name := range answers {
+		add("kubectl karpenter-capi "+name, seconds, r.answerOf(name))
+	}
 	return t.String()
 }
 
@@ -51,6 +54,14 @@ func (r *report) atRestart(figure func(*restart) float64) func(size) (float64, b
 	return func(of size) (float64, bool) {
 		runs := lo.Filter(r.results[of][operator.name], func(m result, _ int) bool { return m.Restart != nil })
 		return medianOf(runs, func(m result) float64 { return figure(m.Restart) }), len(runs) > 0
+	}
+}
+
+// answerOf returns for how long a user waits for a command of the kubectl plugin.
+func (r *report) answerOf(name string) func(size) (float64, bool) {
+	return func(of size) (float64, bool) {
+		runs := lo.Filter(r.results[of][operator.name], func(m result, _ int) bool { return m.Answers != nil })
+		return medianOf(runs, func(m result) float64 { return m.Answers[name] }), len(runs) > 0
 	}
 }
 

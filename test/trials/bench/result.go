@@ -44,6 +44,9 @@ type result struct {
 
 	// The remaining fields are measured only for this operator.
 
+	// Answers are for how long a user waits for each command of the kubectl plugin, with all Nodes, in seconds.
+	Answers map[string]float64 `json:"answers,omitempty"`
+
 	// Link is the time from the creation of a Machine until it is linked to a claim. ProviderID is the time from the
 	// creation of a Node until its claim has its provider ID, and SinceMachine from the linked Machine's provider ID.
 	Link         distribution `json:"link"`

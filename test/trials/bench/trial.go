@@ -170,7 +170,7 @@ func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, e
 	return append(up, late...), err
 }
 
-// observeAll measures what happens at rest, and after a restart of the operator. A restart before that lets core do the first
+// observeAll measures what happens at rest, after a restart of the operator, and how long the kubectl plugin takes. A restart before that lets core do the first
 // check of the consistency of each claim, which it otherwise does within ten minutes (karpenter: nodeclaim/consistency).
 func (t *trial) observeAll(ctx context.Context, measured *result) error {
 	var err error
@@ -188,6 +188,9 @@ func (t *trial) observeAll(ctx context.Context, measured *result) error {
 		return err
 	}
 	if measured.Restart, err = t.restart(ctx); err != nil {
+		return err
+	}
+	if measured.Answers, err = t.answer(ctx); err != nil {
 		return err
 	}
 	t.reconciled, err = reconcilesOf(ctx, t.Stack)
