@@ -292,7 +292,7 @@ build: bin/karpenter-capi bin/kubectl-karpenter_capi ## Build the operator and t
 # Of one commit, the image is the same each time: its time is the commit's, and the binary has no path and no time in it.
 .PHONY: docker-build
 docker-build: ## Build the operator's image (IMG=name:tag PLATFORMS=linux/amd64,linux/arm64 DOCKER_FLAGS=--push).
-	docker buildx build --platform=$(PLATFORMS) --build-arg LDFLAGS='$(LDFLAGS)' \
+	docker buildx build --platform=$(PLATFORMS) --build-arg LDFLAGS='$(LDFLAGS)' --build-arg VERSION='$(VERSION)' \
 		--build-arg SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) --tag $(IMG) $(DOCKER_FLAGS) .
 
 # The same image as an OCI archive, without a daemon and without a base image (hack/image). Its time is the commit's.
@@ -317,6 +317,11 @@ verify-image: image ## Build the image twice, from nothing the second time, and 
 	@mv bin/image.tar bin/image-first.tar
 	@cache=$$(mktemp -d); trap 'rm -rf "$$cache" bin/image-first.tar' EXIT; \
 		GOCACHE="$$cache" $(MAKE) image && cmp bin/image-first.tar bin/image.tar
+
+.PHONY: compare-image
+compare-image: image ## Build the image with Docker, too, and compare the files and settings of both.
+	@$(MAKE) docker-build PLATFORMS=$$(sed 's/ /,/g' <<<'$(IMAGE_PLATFORMS)') DOCKER_FLAGS='--provenance=false --output=type=oci,dest=bin/docker.tar'
+	@go run ./hack/image same bin/image.tar bin/docker.tar
 
 .PHONY: test-image
 test-image: image ## Run the operator from the image's archive: as uid 65532, on a read-only root.

@@ -44,12 +44,12 @@ func writeArchive(archive, version string, created time.Time, binaries string) e
 
 // imageOf returns the image for one platform.
 func imageOf(platform v1.Platform, version string, created time.Time, binaries string) (v1.Image, error) {
-	programs, err := programsIn(binaries)
+	binary, err := programsIn(binaries)
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, content := range [][]file{files(), programs} {
+	for _, content := range [][]file{files(), binary} {
 		layer, err := layerOf(content, created)
 		if err != nil {
 			return nil, err
@@ -65,9 +65,15 @@ func imageOf(platform v1.Platform, version string, created time.Time, binaries s
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = platform.OS, platform.Architecture, v1.Time{Time: created}
-	config.Config = v1.Config{
+	config.Config = settings(version)
+	return mutate.ConfigFile(image, config)
+}
+
+// settings returns how the image runs, and its labels.
+func settings(version string) v1.Config {
+	return v1.Config{
 		User:       user + ":" + user,
-		Entrypoint: []string{"/karpenter-capi"},
+		Entrypoint: []string{"/" + programs[0]},
 		Env:        []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		WorkingDir: "/",
 		Labels: map[string]string{
@@ -76,20 +82,22 @@ func imageOf(platform v1.Platform, version string, created time.Time, binaries s
 			"org.opencontainers.image.version":  version,
 		},
 	}
-	return mutate.ConfigFile(image, config)
 }
+
+// programs are the names of the binaries.
+var programs = []string{"karpenter-capi", "kubectl-karpenter_capi"}
 
 // programsIn reads the binaries of a platform.
 func programsIn(folder string) ([]file, error) {
-	var programs []file
-	for _, name := range []string{"karpenter-capi", "kubectl-karpenter_capi"} {
+	var binaries []file
+	for _, name := range programs {
 		content, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			return nil, err
 		}
-		programs = append(programs, file{path: name, mode: 0o755, content: content})
+		binaries = append(binaries, file{path: name, mode: 0o755, content: content})
 	}
-	return programs, nil
+	return binaries, nil
 }
 
 // layerOf packs files into a layer.

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/pem"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
@@ -32,6 +34,29 @@ func files() []file {
 		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: certificates()},
 		{path: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777},
 	}
+}
+
+// writeFiles writes what files returns into a folder.
+func writeFiles(folder string) error {
+	for _, f := range files() {
+		if err := f.write(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a file below a folder, with its mode whatever the umask is.
+func (f file) write(folder string) error {
+	path := filepath.Join(folder, f.path)
+	if f.mode.IsDir() {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	} else if err := os.WriteFile(path, f.content, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, f.mode&(fs.ModePerm|fs.ModeSticky))
 }
 
 // certificates returns Mozilla's CA certificates. Those that Mozilla trusts only up to a date are left out, because the

@@ -18,8 +18,13 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 4 {
-		return errors.New("usage: image ARCHIVE VERSION SECONDS BINARIES")
+	switch {
+	case len(args) == 2 && args[0] == "files":
+		return writeFiles(args[1])
+	case len(args) == 3 && args[0] == "same":
+		return same(args[1], args[2])
+	case len(args) != 4:
+		return errors.New("usage: image ARCHIVE VERSION SECONDS BINARIES, image files FOLDER, or image same ARCHIVE OTHER")
 	}
 	seconds, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
