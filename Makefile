@@ -80,9 +80,13 @@ docs: ## Write the documentation as a web site into out/docs/, and check its lin
 	@go run ./hack/site . out/docs
 	@echo "docs: out/docs/index.html"
 
+# The shell scripts, for shfmt.
+SCRIPTS = $$(git ls-files -- '*.sh' .ci/run)
+
 .PHONY: fmt
-fmt: bin/golangci-lint ## Format the Go code and sort its imports.
+fmt: bin/golangci-lint bin/shfmt ## Format the Go code, sort its imports, and format the shell scripts.
 	@bin/golangci-lint fmt
+	@bin/shfmt -w $(SCRIPTS)
 
 .PHONY: vet
 vet: ## Run go vet, the tests with build tags included.
@@ -103,7 +107,7 @@ lint-api: bin/golangci-lint ## Check that the API follows the conventions of Kub
 .PHONY: verify
 verify: ## Regenerate, check everything, and fail on any difference in generated files.
 	@$(MAKE) generate manifests
-	@$(MAKE) vet lint lint-api verify-format verify-tidy verify-headers verify-leftovers verify-language
+	@$(MAKE) vet lint lint-api verify-format verify-tidy verify-headers verify-workflows verify-scripts verify-leftovers verify-language
 	@$(MAKE) verify-generated
 
 # Not part of verify: it needs the network, and a vulnerability that is published must not fail an unrelated change.

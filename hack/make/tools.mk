@@ -6,7 +6,8 @@
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
 KWOK_TOOLS := bin/kwok bin/kwokctl
 CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
-TOOLS = $(STACK_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/clusterctl
+LINT_TOOLS := bin/actionlint bin/shfmt
+TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/clusterctl bin/promql-queries
 
 # module returns the files that determine the tools of the module $(1).
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
@@ -123,6 +124,11 @@ bin/golangci-lint: $(call module,dev)
 	@echo "==> building golangci-lint $(call version,dev,github.com/golangci/golangci-lint/v2) (about 3 minutes, once)"
 	$(call go-build,dev,-ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter)
 	@touch $@
+
+$(LINT_TOOLS) &: $(call module,lint)
+	@echo "==> building actionlint $(call version,lint,github.com/rhysd/actionlint), shfmt $(call version,lint,mvdan.cc/sh/v3) (about 1 minute, once)"
+	$(call go-build,lint,-ldflags '-s -w' -o $(CURDIR)/bin/ github.com/rhysd/actionlint/cmd/actionlint mvdan.cc/sh/v3/cmd/shfmt)
+	@touch $(LINT_TOOLS)
 
 # It is not in TOOLS, because only `make vulncheck` runs it.
 bin/govulncheck: $(call module,govulncheck)

@@ -18,14 +18,28 @@ verify-tidy:
 		(cd $$module && go mod tidy -diff) || { echo "The module in $$module is not tidy: run 'go mod tidy' there." >&2; exit 1; }; \
 	done
 
+# Go files that golangci-lint, which checks the others, does not see: those of other modules and of other operating systems.
+UNLINTED := 'hack/tools/*.go' test/integration/parent_test.go
+
 .PHONY: verify-headers
 verify-headers:
 	@echo "==> licence headers"
-	@missing=$$(git ls-files -- '*.go' '*.sh' '*.yaml' '*.yml' '*.mk' Makefile Dockerfile .ci $(NOT_GENERATED) | \
+	@missing=$$(git ls-files -- $(UNLINTED) '*.sh' '*.yaml' '*.yml' '*.mk' Makefile Dockerfile .ci .github/CODEOWNERS $(NOT_GENERATED) | \
 		xargs grep -L 'SPDX-License-Identifier: Apache-2.0' || true); \
 	if [[ -n "$$missing" ]]; then \
 		printf '%s\n' "$$missing" "These files need a line 'SPDX-License-Identifier: Apache-2.0', in a comment, at their top." >&2; exit 1; \
 	fi
+
+# shellcheck and pyflakes are no Go modules. Without these flags, actionlint would run those that happen to be installed.
+.PHONY: verify-workflows
+verify-workflows: bin/actionlint
+	@echo "==> workflows"
+	@bin/actionlint -shellcheck= -pyflakes=
+
+.PHONY: verify-scripts
+verify-scripts: bin/shfmt
+	@echo "==> shell scripts"
+	@bin/shfmt -d $(SCRIPTS) || { echo "These scripts are not formatted, or have wrong syntax: run 'make fmt'." >&2; exit 1; }
 
 .PHONY: verify-leftovers
 verify-leftovers:
