@@ -39,7 +39,7 @@ func TestListsAreComplete(t *testing.T) {
 			"docs/operations.md", "## One binary", "(?m)^\\|.*?`--([a-z-]+)`(?:, `--([a-z-]+)`)? \\|",
 			all(t, "internal/operator/options.go", "", `fs\.\w+\((?:&o\.\w+, )?"([a-z-]+)"`),
 		},
-		"kinds of the chart":  {"charts/karpenter-capi-crd/README.md", "# karpenter-capi-crd", `(?:\| |, | and )([A-Z][a-z]+[A-Z]\w+)`, kinds},
+		"kinds of the chart":  {"charts/karpenter-capi-crd/README.md", "# karpenter-capi-crd", `(?:install |, | and )([A-Z][a-z]+[A-Z]\w+)`, kinds},
 		"kinds in Chart.yaml": {"charts/karpenter-capi-crd/Chart.yaml", "", `- kind: (\w+)`, kinds},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The Helm charts. hack/charts writes the parts that they share with config, so `make verify` shows that they agree.
+# The Helm charts. hack/charts writes the parts that they share with config, and helm-docs the list of values in each README.md, from
+# README.md.gotmpl and the comments in values.yaml. So `make verify` shows that they agree.
 
-GENERATED += charts/karpenter-capi/files charts/karpenter-capi-crd/files
+GENERATED += charts/karpenter-capi/files charts/karpenter-capi-crd/files 'charts/*/README.md'
 NOT_GENERATED += ':!charts/karpenter-capi/files' ':!charts/karpenter-capi-crd/files'
 
 ##@ Helm
 
 .PHONY: charts
-charts: bin/kubectl ## Write the CRDs and rules of the Helm charts.
-	@echo "==> generating CRDs and rules of the charts"
+charts: bin/kubectl bin/helm-docs ## Write the CRDs, the rules and the READMEs of the Helm charts.
+	@echo "==> generating CRDs, rules and READMEs of the charts"
 	@go run ./hack/charts bin/kubectl
+	@bin/helm-docs --chart-search-root=charts --sort-values-order=file --log-level=warning
 
 # The tests of the charts also run with all other tests.
 test test-unit test-race coverage: bin/helm bin/promql-queries

@@ -7,7 +7,7 @@ KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-sche
 KWOK_TOOLS := bin/kwok bin/kwokctl
 CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
 LINT_TOOLS := bin/actionlint bin/shfmt
-TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/clusterctl bin/promql-queries
+TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/helm-docs bin/clusterctl bin/promql-queries
 
 # module returns the files that determine the tools of the module $(1).
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
@@ -147,6 +147,11 @@ helm-ldflags = -s -w \
 bin/helm: $(call module,helm) hack/tools/kubernetes/go.mod
 	@echo "==> building helm $(call version,helm,helm.sh/helm/v3) (about 1 minute, once)"
 	$(call go-build,helm,-ldflags '$(helm-ldflags)' -o $(CURDIR)/$@ helm.sh/helm/v3/cmd/helm)
+	@touch $@
+
+bin/helm-docs: $(call module,helm-docs)
+	@echo "==> building helm-docs $(call version,helm-docs,github.com/norwoodj/helm-docs) (about 1 minute, once)"
+	$(call go-build,helm-docs,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/norwoodj/helm-docs/cmd/helm-docs)
 	@touch $@
 
 bin/promql-queries: $(call module,prometheus) hack/tools/prometheus/queries/main.go
