@@ -54,6 +54,18 @@ type InstanceType struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('karpenter.cluster.x-k8s.io/') || k in ['karpenter.cluster.x-k8s.io/instance-memory', 'karpenter.cluster.x-k8s.io/instance-category', 'karpenter.cluster.x-k8s.io/instance-family', 'karpenter.cluster.x-k8s.io/instance-generation', 'karpenter.cluster.x-k8s.io/instance-size', 'karpenter.cluster.x-k8s.io/instance-cpu-manufacturer', 'karpenter.cluster.x-k8s.io/instance-gpu-name', 'karpenter.cluster.x-k8s.io/instance-local-storage', 'karpenter.cluster.x-k8s.io/instance-network-bandwidth'])",message="labels in the domain karpenter.cluster.x-k8s.io must be instance-memory, instance-category, instance-family, instance-generation, instance-size, instance-cpu-manufacturer, instance-gpu-name, instance-local-storage or instance-network-bandwidth: the operator sets all others"
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
+	// volumeAttachmentLimits are how many volumes of each CSI driver can be attached to such
+	// a machine, by the name of the driver, as its Nodes report it in CSINodes: at most 16
+	// drivers. Karpenter plans no Node with more volumes. What Nodes report takes
+	// precedence. Default: no limit, until a Node has reported one.
+	// Example: {ebs.csi.aws.com: 26}.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 63 && k.matches('^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$'))",message="each key must be the name of a CSI driver: at most 63 letters, digits, '-' or '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 0)",message="each value must be 0 or more"
+	VolumeAttachmentLimits map[string]int32 `json:"volumeAttachmentLimits,omitempty"`
+
 	// infrastructureRef names the infrastructure machine template of this instance type,
 	// in the served Cluster's namespace. The operator uses it without changes: patches
 	// change only template.spec.infrastructureRef.

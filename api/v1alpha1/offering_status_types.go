@@ -93,6 +93,11 @@ type ObservedCapacity struct {
 	// allocatable is what the Nodes report in status.allocatable.
 	// +required
 	Allocatable corev1.ResourceList `json:"allocatable"`
+
+	// volumeAttachmentLimits are how many volumes of each CSI driver can be attached, as the
+	// CSINodes of the Nodes report it. Drivers without a limit are left out.
+	// +optional
+	VolumeAttachmentLimits map[string]int32 `json:"volumeAttachmentLimits,omitempty"`
 }
 
 // UnavailableOffering shows why an offering is unavailable, and until when.

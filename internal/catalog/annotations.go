@@ -32,12 +32,14 @@ const (
 	gpuTypeAnnotation   = scaleFromZero + "gpu-type"
 	labelsAnnotation    = scaleFromZero + "labels"
 	taintsAnnotation    = scaleFromZero + "taints"
+	volumesAnnotation   = scaleFromZero + "csi-driver"
 	defaultGPU          = corev1.ResourceName("nvidia.com/gpu")
 	expectQuantity      = "a quantity of at least 0, such as 4 or 16Gi"
 	expectWholeNumber   = "a whole number of at least 0"
 	expectPrice         = "a decimal number of at least 0, such as 0.096"
 	expectTaints        = "taints in the form key=value:effect,key:effect with the effect NoSchedule, PreferNoSchedule or NoExecute"
 	expectLabels        = "labels in the form key=value,key=value"
+	expectVolumes       = "CSI drivers and numbers in the form driver=number,driver=number, such as ebs.csi.aws.com=26"
 	expectZones         = "names of zones separated by commas, such as us-east-1a,us-east-1b"
 	expectCapacityTypes = karpv1.CapacityTypeOnDemand + " or " + karpv1.CapacityTypeSpot
 	expectResource      = "the name of a resource, such as nvidia.com/gpu"

@@ -74,6 +74,8 @@ func (b *builder) build(t *Type) (*cloudprovider.InstanceType, error) {
 		Capacity:     capacity,
 		Overhead:     overhead,
 		Offerings:    lo.Map(t.Offerings, func(_ Offering, i int) *cloudprovider.Offering { return b.offering(&t.Offerings[i]) }),
+
+		VolumeAttachmentLimits: volumesOf(t, b.observed[t.Name]),
 	}, nil
 }
 

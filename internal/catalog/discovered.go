@@ -151,6 +151,9 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if quantity := found.Capacity[corev1.ResourceMemory]; quantity.Sign() <= 0 {
 		return description{}, missing("memory", memoryAnnotation)
 	}
+	if found.VolumeAttachmentLimits, err = given.volumes(); err != nil {
+		return description{}, err
+	}
 	found.Labels = nodeLabels(merged(nodeInfo(infrastructure), capilabels.GetManagedLabels(machine), labels))
 	if found.capacityType, err = given.capacityType(); err != nil {
 		return description{}, err

@@ -76,8 +76,10 @@ func typeOf(spec *v1alpha1.InstanceTypeCatalogSpec, given *v1alpha1.InstanceType
 		Name:     given.Name,
 		Capacity: corev1.ResourceList(given.Capacity),
 		Labels:   lo.MapValues(given.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }),
+
+		VolumeAttachmentLimits: given.VolumeAttachmentLimits,
 	}
-	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels)); err != nil {
+	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels), checkVolumes(found.VolumeAttachmentLimits)); err != nil {
 		return Type{}, err
 	}
 	offerings := offeringsOf(spec, given)

@@ -96,13 +96,7 @@ func register(types []Type) *customLabels {
 // without returns instance types without requirements for some labels.
 func without(instanceTypes []*cloudprovider.InstanceType, keys []string) []*cloudprovider.InstanceType {
 	return lo.Map(instanceTypes, func(it *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
-		return &cloudprovider.InstanceType{
-			Name:         it.Name,
-			Requirements: lo.OmitByKeys(it.Requirements, keys),
-			Capacity:     it.Capacity,
-			Overhead:     it.Overhead,
-			Offerings:    it.Offerings,
-		}
+		return changed(it, lo.OmitByKeys(it.Requirements, keys), it.Offerings)
 	})
 }
 

@@ -193,7 +193,7 @@ func differences(one, other Type, alike bool) []string {
 			found = append(found, fmt.Sprintf("label %s: %s instead of %s", key, orNone(my, isMine), orNone(their, isTheirs)))
 		}
 	}
-	return found
+	return append(found, volumeDifferences(one.VolumeAttachmentLimits, other.VolumeAttachmentLimits, alike)...)
 }
 
 func orNone(value string, given bool) string { return lo.Ternary(given, value, "none") }

@@ -11,6 +11,7 @@ import (
 	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -108,7 +109,7 @@ func (o overlay) apply(instanceTypes []*cloudprovider.InstanceType) []*cloudprov
 	closed := sets.New(o.closed...)
 	left := lo.SliceToMap(o.left, func(r reservationLeft) (string, int32) { return r.id, r.count })
 	return lo.Map(instanceTypes, func(instanceType *cloudprovider.InstanceType, _ int) *cloudprovider.InstanceType {
-		offerings, changed := instanceType.Offerings, false
+		offerings, copied := instanceType.Offerings, false
 		for i, offering := range instanceType.Offerings {
 			available, capacity := offering.Available, offering.ReservationCapacity
 			if o.full || closed.Has(Key{instanceType.Name, offering.Zone(), offering.CapacityType()}) {
@@ -120,24 +121,31 @@ func (o overlay) apply(instanceTypes []*cloudprovider.InstanceType) []*cloudprov
 			if available == offering.Available && capacity == offering.ReservationCapacity {
 				continue
 			}
-			if !changed {
-				offerings, changed = slices.Clone(offerings), true
+			if !copied {
+				offerings, copied = slices.Clone(offerings), true
 			}
 			other := *offering
 			other.Available, other.ReservationCapacity = available, capacity
 			offerings[i] = &other
 		}
-		if !changed {
+		if !copied {
 			return instanceType
 		}
-		return &cloudprovider.InstanceType{
-			Name:         instanceType.Name,
-			Requirements: instanceType.Requirements,
-			Capacity:     instanceType.Capacity,
-			Overhead:     instanceType.Overhead,
-			Offerings:    offerings,
-		}
+		return changed(instanceType, instanceType.Requirements, offerings)
 	})
+}
+
+// changed returns an instance type with other requirements and offerings. It shares everything else with the given one.
+func changed(it *cloudprovider.InstanceType, requirements scheduling.Requirements, offerings cloudprovider.Offerings) *cloudprovider.InstanceType {
+	return &cloudprovider.InstanceType{
+		Name:                   it.Name,
+		Requirements:           requirements,
+		Offerings:              offerings,
+		Capacity:               it.Capacity,
+		VolumeAttachmentLimits: it.VolumeAttachmentLimits,
+		DynamicResources:       it.DynamicResources,
+		Overhead:               it.Overhead,
+	}
 }
 
 // compareKeys orders keys by instance type, zone and capacity type.

@@ -36,8 +36,11 @@ type Type struct {
 	// Capacity is what a Node reports, before any kubelet setting.
 	Capacity corev1.ResourceList
 	// Labels are the labels of Nodes, without instance type, zone and capacity type.
-	Labels    map[string]string
-	Offerings []Offering
+	Labels map[string]string
+	// VolumeAttachmentLimits are how many volumes of each CSI driver can be attached to a Node, by the name of the
+	// driver.
+	VolumeAttachmentLimits map[string]int32
+	Offerings              []Offering
 
 	// Allocatable is that of the NodeClaims, for a type that only NodeClaims have.
 	Allocatable corev1.ResourceList

@@ -29,6 +29,7 @@ type awsType struct {
 	VCpuInfo            struct{ DefaultVCpus int64 }
 	MemoryInfo          struct{ SizeInMiB int64 }
 	InstanceStorageInfo struct{ TotalSizeInGB int64 }
+	EbsInfo             struct{ MaximumEbsAttachments int64 } // 0 for older versions of the command line
 	NetworkInfo         struct {
 		MaximumNetworkInterfaces  int64 // of all cards together
 		Ipv4AddressesPerInterface int64
@@ -85,6 +86,7 @@ func (in *awsInput) machine(t *awsType, options *Options) (*machine, error) {
 		return nil, err
 	}
 	t.accelerators(&m)
+	t.attachments(&m)
 	in.addOffers(&m, t, options)
 	return &m, nil
 }
@@ -99,6 +101,18 @@ func (t *awsType) interfaces() int64 {
 		return c.NetworkCardIndex == t.NetworkInfo.DefaultNetworkCardIndex
 	})
 	return card.MaximumNetworkInterfaces
+}
+
+const ebsDriver = "ebs.csi.aws.com"
+
+// attachments sets how many volumes can be attached: all but the one of the operating system. Amazon's number is usually without
+// the first network interface, the disks and the accelerators, where these count. Further network interfaces, such as those
+// that the VPC CNI adds, take the place of a volume then, which Nodes report (aws-ebs-csi-driver: pkg/driver/node.go,
+// getVolumesLimit).
+func (t *awsType) attachments(m *machine) {
+	if limit := t.EbsInfo.MaximumEbsAttachments; limit > 0 {
+		m.attachable(ebsDriver, limit-1)
+	}
 }
 
 // awsFamily is the family of a type: letters, and the generation.

@@ -186,6 +186,9 @@ func (s *azureSize) zones() []string {
 	return zones
 }
 
+// azureDiskDriver reports as its limit the number of data disks of the size (azuredisk-csi-driver: pkg/azuredisk/nodeserver.go).
+const azureDiskDriver = "disk.csi.azure.com"
+
 var azureArchitectures = map[string]string{"": karpv1.ArchitectureAmd64, "x64": karpv1.ArchitectureAmd64, "Arm64": karpv1.ArchitectureArm64}
 
 // machine returns a size in common terms; nil if it is left out.
@@ -200,7 +203,7 @@ func (in *azureInput) machine(s *azureSize, zonal bool, options *Options) (*mach
 		return value, nil
 	}
 	values := map[string]decimal.Decimal{}
-	for _, name := range []string{"vCPUs", "vCPUsAvailable", "MemoryGB", "GPUs", "MaxResourceVolumeMB", "NvmeDiskSizeInMiB"} {
+	for _, name := range []string{"vCPUs", "vCPUsAvailable", "MemoryGB", "GPUs", "MaxResourceVolumeMB", "NvmeDiskSizeInMiB", "MaxDataDiskCount"} {
 		value, err := number(name)
 		if err != nil {
 			return nil, err
@@ -217,6 +220,9 @@ func (in *azureInput) machine(s *azureSize, zonal bool, options *Options) (*mach
 	m.memory = whole(values["MemoryGB"].Mul(decimal.NewFromInt(gibibyte)))
 	disk := lo.Ternary(values["NvmeDiskSizeInMiB"].IsPositive(), values["NvmeDiskSizeInMiB"], values["MaxResourceVolumeMB"])
 	m.label(v1alpha1.InstanceLocalStorageLabel, fmt.Sprint(whole(disk)/1024))
+	if disks := whole(values["MaxDataDiskCount"]); disks > 0 {
+		m.attachable(azureDiskDriver, disks)
+	}
 	azureName(&m, whole(values["GPUs"]))
 	m.spot = strings.EqualFold(has["LowPriorityCapable"], "true")
 	if slices.ContainsFunc(s.Restrictions, func(r azureRestriction) bool { return r.Type == "Location" }) {

@@ -117,7 +117,7 @@ func instanceTypeOf(m *machine, region string, options *Options) v1alpha1.Instan
 		labels[corev1.LabelTopologyRegion] = v1alpha1.LabelValue(region)
 	}
 	price, offerings := compact(m.offers)
-	return v1alpha1.InstanceType{Name: m.name, Capacity: capacity, Labels: labels, Price: price, Offerings: offerings}
+	return v1alpha1.InstanceType{Name: m.name, Capacity: capacity, Labels: labels, VolumeAttachmentLimits: m.volumes, Price: price, Offerings: offerings}
 }
 
 // reported returns the memory that a Node reports, in whole MiB.

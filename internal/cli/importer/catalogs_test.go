@@ -104,6 +104,9 @@ func described(c *v1alpha1.InstanceTypeCatalog) []string {
 			}
 			line = append(line, fmt.Sprintf("%s=%s", key[strings.LastIndex(key, "/")+1:], it.Labels[key]))
 		}
+		for _, driver := range slices.Sorted(maps.Keys(it.VolumeAttachmentLimits)) {
+			line = append(line, fmt.Sprintf("%s:%d", driver, it.VolumeAttachmentLimits[driver]))
+		}
 		for _, o := range lo.Ternary(len(it.Offerings) == 0, c.Spec.Offerings, it.Offerings) {
 			offering := fmt.Sprintf("%s[%s]@%s", o.CapacityType, zonesOf(o), lo.CoalesceOrEmpty(o.Price, it.Price))
 			if o.MaxMachines != nil {
@@ -241,6 +244,10 @@ func TestCatalogs(t *testing.T) {
 			csvFormat, []string{"\ufeffName, CPU, Memory, Ephemeral Storage, pods, gpu, zones, capacity-type, price, max_machines, currency, architecture, region, family, size, label:example.com/Rack, capacity:example.com/fpga\n" +
 				"# a comment\na, 1, 1Gi, 10Gi, 29, 2, \"x, y;z\", spot, 0.1, 0, EUR, arm64, r, f, s, 7, 3\n"}, Options{Name: "x"},
 			[]string{"x: csv EUR", "a cpu=1 ephemeral-storage=10Gi example.com/fpga=3 memory=1Gi nvidia.com/gpu=2 pods=29 Rack=7 instance-family=f instance-size=s arch=arm64 region=r spot[x,y,z]@0.1<=0"}, nil,
+		},
+		"csv: volumes": {
+			csvFormat, []string{"name,cpu,memory,price,volumes:csi.vsphere.vmware.com,volumes:x\na,1,1Gi,1,59,\nb,1,1Gi,1,,0\n"}, Options{Name: "x"},
+			[]string{"x: csv", "a cpu=1 memory=1Gi arch=amd64 csi.vsphere.vmware.com:59 on-demand[]@1", "b cpu=1 memory=1Gi arch=amd64 x:0 on-demand[]@1"}, nil,
 		},
 		"csv: none of what can be none": {
 			csvFormat, []string{"name,cpu,memory,gpu,region,family,price\na,1,1Gi,0,,,0.1\n"}, Options{Name: "x"}, []string{"x: csv", "a cpu=1 memory=1Gi arch=amd64 on-demand[]@0.1"}, nil,

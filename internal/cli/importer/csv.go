@@ -27,7 +27,7 @@ var csvFormat = Format{
   large,4,16Gi,rack-1;rack-2,0.12
 A type can have several lines, one for each capacity type or price. Others are ephemeral-storage, pods, gpu (of NVIDIA), capacity-type,
 max-machines, currency, architecture, region, category, family, generation, size, cpu-manufacturer, gpu-name, local-storage (GiB),
-network-bandwidth (Mbit/s), label:KEY and capacity:RESOURCE. Without the column price, set --price-cpu and --price-memory.`,
+network-bandwidth (Mbit/s), label:KEY, capacity:RESOURCE and volumes:DRIVER. Without the column price, set --price-cpu and --price-memory.`,
 	read: readCSV,
 }
 
@@ -38,7 +38,7 @@ var csvLabels = lo.SliceToMap(lo.Without(v1alpha1.SettableLabels, v1alpha1.Insta
 
 func readCSV(files []File, options *Options) (*inventory, error) {
 	in := &inventory{skipped: skips{}}
-	optional := append([]string{"ephemeral-storage", "pods", "gpu", "zones", "capacity-type", "price", "max-machines", "currency", "architecture", "region", "label:", "capacity:"},
+	optional := append([]string{"ephemeral-storage", "pods", "gpu", "zones", "capacity-type", "price", "max-machines", "currency", "architecture", "region", "label:", "capacity:", "volumes:"},
 		slices.Sorted(maps.Keys(csvLabels))...)
 	at := map[string]int{}
 	for _, file := range files {
@@ -73,7 +73,7 @@ func readCSV(files []File, options *Options) (*inventory, error) {
 // equal reports whether two machines differ at most in their offers.
 func (m *machine) equal(other *machine) bool {
 	sameCapacity := maps.EqualFunc(m.capacity, other.capacity, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
-	return m.cpu.Cmp(other.cpu) == 0 && m.memory == other.memory && m.architecture == other.architecture && sameCapacity && maps.Equal(m.labels, other.labels)
+	return m.cpu.Cmp(other.cpu) == 0 && m.memory == other.memory && m.architecture == other.architecture && sameCapacity && maps.Equal(m.labels, other.labels) && maps.Equal(m.volumes, other.volumes)
 }
 
 // memoryUnit is what a quantity of memory ends in.
@@ -114,6 +114,8 @@ func (m *machine) set(column, value string) error {
 	case prefix == "label":
 		m.labels[name] = value
 		return nil
+	case prefix == "volumes":
+		return m.setVolumes(name, value)
 	case column == "memory", column == "ephemeral-storage":
 		if !memoryUnit.MatchString(value) {
 			return fmt.Errorf("%s: expected %s with a unit, such as 16Gi, found %q", m.where, column, value)
@@ -137,6 +139,16 @@ func (m *machine) set(column, value string) error {
 	} else if !q.IsZero() {
 		m.capacity[resourceName] = q
 	}
+	return nil
+}
+
+// setVolumes sets how many volumes of a CSI driver can be attached.
+func (m *machine) setVolumes(driver, value string) error {
+	count, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || count < 0 {
+		return fmt.Errorf("%s: expected volumes:%s as a number that is not negative, found %q", m.where, driver, value)
+	}
+	m.volumes[driver] = int32(count)
 	return nil
 }
 

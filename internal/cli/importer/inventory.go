@@ -56,7 +56,9 @@ type machine struct {
 	// capacity is that of other resources.
 	capacity corev1.ResourceList
 	labels   map[string]string
-	offers   []offer
+	// volumes are how many volumes of each CSI driver can be attached, by the name of the driver.
+	volumes map[string]int32
+	offers  []offer
 	// spot reports whether the type can be bought as spot.
 	spot bool
 }
@@ -70,7 +72,7 @@ type offer struct {
 }
 
 func newMachine(where, name string) machine {
-	return machine{where: where, name: name, capacity: corev1.ResourceList{}, labels: map[string]string{}}
+	return machine{where: where, name: name, capacity: corev1.ResourceList{}, labels: map[string]string{}, volumes: map[string]int32{}}
 }
 
 func (m *machine) family() string { return m.labels[v1alpha1.InstanceFamilyLabel] }
@@ -90,6 +92,11 @@ func (m *machine) count(name corev1.ResourceName, count int64) {
 		sum.Add(*resource.NewQuantity(count, resource.DecimalSI))
 		m.capacity[name] = sum
 	}
+}
+
+// attachable sets how many volumes of a CSI driver can be attached, at least 1: so many can be attached to any machine.
+func (m *machine) attachable(driver string, count int64) {
+	m.volumes[driver] = int32(min(max(count, 1), math.MaxInt32))
 }
 
 // gpus adds GPUs to the machine, and sets their model.

@@ -134,6 +134,10 @@ func compareTypes(was, is catalog.Type) TypeDifferences {
 		return texts
 	}
 	d.Other = append(d.Other, changes("capacity.", capacity(was), capacity(is))...)
+	volumes := func(t catalog.Type) map[string]string {
+		return lo.MapValues(t.VolumeAttachmentLimits, func(limit int32, _ string) string { return strconv.Itoa(int(limit)) })
+	}
+	d.Other = append(d.Other, changes("volumeAttachmentLimits.", volumes(was), volumes(is))...)
 	d.Other = append(d.Other, changes("label ", was.Labels, is.Labels)...)
 	return d
 }

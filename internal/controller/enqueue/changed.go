@@ -5,12 +5,14 @@ package enqueue
 import (
 	"maps"
 
+	storagev1 "k8s.io/api/storage/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 	"github.com/karpenter-capi/karpenter-capi/internal/snapshot"
@@ -44,6 +46,20 @@ func MachinesMoved() predicate.Predicate {
 		return [...]bool{is && scalable.HasMachines(set), is && scalable.IsCreating(set)}
 	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return state(e.ObjectOld) != state(e.ObjectNew) }}
+}
+
+// VolumeLimitsChanged passes CSINodes that are new or report other limits. A CSINode ends with its Node.
+func VolumeLimitsChanged() predicate.Predicate {
+	limits := func(object client.Object) map[string]int32 {
+		if node, is := object.(*storagev1.CSINode); is {
+			return catalog.VolumeLimits(node)
+		}
+		return nil
+	}
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(limits(e.ObjectOld), limits(e.ObjectNew)) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 }
 
 // readOf returns what package snapshot reads of an object, as a comparable value. For kinds that it does not know, that is

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -110,6 +113,19 @@ func (t *Templates) OfPool(_ context.Context, object client.Object) []string {
 		return nil
 	}
 	return []string{pool.Spec.Template.Spec.NodeClassRef.Name}
+}
+
+// OfNode returns the template of the Node that has the name of an object, such as a CSINode. Karpenter labels a Node when it
+// registers it.
+func (t *Templates) OfNode(ctx context.Context, object client.Object) []string {
+	node := &corev1.Node{}
+	if err := t.clusters.Workload.GetClient().Get(ctx, client.ObjectKey{Name: object.GetName()}, node, client.UnsafeDisableDeepCopy); err != nil {
+		if !apierrors.IsNotFound(err) {
+			log.FromContext(ctx).Error(err, "getting Node", "Node", object.GetName())
+		}
+		return nil
+	}
+	return lo.Compact([]string{node.Labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]})
 }
 
 // Now enqueues the templates of an object at once.

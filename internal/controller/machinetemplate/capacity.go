@@ -93,7 +93,11 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 			}
 			return nil, fmt.Errorf("getting Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
 		}
-		reports = append(reports, report{catalog.KeyOf(claim).InstanceType, node.Status.Capacity, node.Status.Allocatable})
+		volumes, err := r.volumes(ctx, node.Name)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, report{catalog.KeyOf(claim).InstanceType, node.Status.Capacity, node.Status.Allocatable, volumes})
 	}
 	return reports, nil
 }
@@ -124,6 +128,7 @@ func inaccuracies(observed []v1alpha1.ObservedCapacity, declared func(string) *c
 				texts = append(texts, fmt.Sprintf("%s of %s: declared %s, observed %s", name, o.InstanceType, expected.String(), found.String()))
 			}
 		}
+		texts = append(texts, wrongVolumes(o, t.VolumeAttachmentLimits)...)
 	}
 	return texts
 }
@@ -145,6 +150,8 @@ var learnable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
 type report struct {
 	instanceType          string
 	capacity, allocatable corev1.ResourceList
+	// volumes are how many volumes of each CSI driver can be attached, by the name of the driver.
+	volumes corev1.ResourceList
 }
 
 // learn returns the capacity of the instance types that differ from their declaration, by
@@ -158,14 +165,14 @@ func learn(stored []v1alpha1.ObservedCapacity, reports []report, declared func(s
 		}
 	}
 	reports = lo.Filter(reports, func(r report, _ int) bool {
-		return len(typical(nil, []corev1.ResourceList{r.capacity, r.allocatable})) > 0
+		return len(typical(learnable, nil, []corev1.ResourceList{r.capacity, r.allocatable})) > 0
 	})
 	seen := lo.GroupBy(reports, func(r report) string { return r.instanceType })
 	var learned []v1alpha1.ObservedCapacity
 	for _, name := range lo.Union(lo.Keys(known), lo.Keys(seen)) {
 		o := observe(known[name], seen[name])
 		o.InstanceType, o.Revision = name, revision
-		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable())) {
+		if t := declared(name); t != nil && (differs(o.Capacity, t.Capacity) || differs(o.Allocatable, t.Allocatable()) || volumesDiffer(o.VolumeAttachmentLimits, t.VolumeAttachmentLimits)) {
 			learned = append(learned, o)
 		}
 	}
@@ -189,19 +196,19 @@ func observe(known v1alpha1.ObservedCapacity, reports []report) v1alpha1.Observe
 		}
 		return known
 	}
-	capacity := typical(known.Capacity, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.capacity }))
-	allocatable := typical(known.Allocatable, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.allocatable }))
-	now := v1alpha1.ObservedCapacity{Capacity: capacity, Allocatable: allocatable, Nodes: 1}
+	capacity := typical(learnable, known.Capacity, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.capacity }))
+	allocatable := typical(learnable, known.Allocatable, lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.allocatable }))
+	now := v1alpha1.ObservedCapacity{Capacity: capacity, Allocatable: allocatable, VolumeAttachmentLimits: typicalVolumes(known, reports), Nodes: 1}
 	if len(reports) > 1 || known.Nodes != 1 && alike(known.Capacity, capacity) && alike(known.Allocatable, allocatable) {
 		now.Nodes = 2
 	}
 	return now
 }
 
-// typical returns the quantity of each learnable resource that most Nodes have.
-func typical(known corev1.ResourceList, lists []corev1.ResourceList) corev1.ResourceList {
+// typical returns the quantity of each of the named resources that most Nodes have.
+func typical(names []corev1.ResourceName, known corev1.ResourceList, lists []corev1.ResourceList) corev1.ResourceList {
 	result := corev1.ResourceList{}
-	for _, name := range learnable {
+	for _, name := range names {
 		// A Node that does not have the resource yet reports nothing.
 		values := lo.FilterMap(lists, func(list corev1.ResourceList, _ int) (resource.Quantity, bool) {
 			quantity := list[name]

@@ -16,6 +16,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -99,6 +100,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.SharingLimits), enqueue.LimitsChanged())).
+		// A CSI driver can start long after its Node is ready.
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &storagev1.CSINode{}, enqueue.Later(r.templates.OfNode), enqueue.VolumeLimitsChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		// The window gives the cache time to have the templates that a changed MachineDeployment names.
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
