@@ -97,6 +97,7 @@ type ObservedCapacity struct {
 	// volumeAttachmentLimits are how many volumes of each CSI driver can be attached, as the
 	// CSINodes of the Nodes report it. Drivers without a limit are left out.
 	// +optional
+	// +kubebuilder:validation:MinProperties=1
 	VolumeAttachmentLimits map[string]int32 `json:"volumeAttachmentLimits,omitempty"`
 }
 
