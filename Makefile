@@ -80,6 +80,10 @@ docs: ## Write the documentation as a web site into out/docs/, and check its lin
 	@go run ./hack/site . out/docs
 	@echo "docs: out/docs/index.html"
 
+.PHONY: test-docs
+test-docs: ## Search the web site in a browser, and look at its pages (needs chromium or google-chrome).
+	@go test -trimpath -vet=off -tags browser -count=1 -timeout 10m $(TEST_FLAGS) -run TestBrowser ./hack/site
+
 # The shell scripts, for shfmt.
 SCRIPTS = $$(git ls-files -- '*.sh' .ci/run)
 
@@ -92,7 +96,7 @@ fmt: bin/golangci-lint bin/shfmt ## Format the Go code, sort its imports, and fo
 vet: ## Run go vet, the tests with build tags included.
 	@echo "==> go vet"
 	@go vet ./...
-	@go vet -tags contract,e2e,install,provider ./...
+	@go vet -tags browser,contract,e2e,install,provider ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint.
@@ -114,7 +118,7 @@ verify: ## Regenerate, check everything, and fail on any difference in generated
 .PHONY: vulncheck
 vulncheck: bin/govulncheck ## Look for known vulnerabilities (needs vuln.go.dev; runs nightly, not in verify).
 	@echo "==> govulncheck"
-	@bin/govulncheck -tags contract,e2e,install,provider ./...
+	@bin/govulncheck -tags browser,contract,e2e,install,provider ./...
 
 .PHONY: presubmit
 presubmit: ## Run what every change must pass: verify and test.
