@@ -50,11 +50,11 @@ func (o *clusterOptions) addFlags(command *cobra.Command) {
 func newApply(streams genericiooptions.IOStreams) *cobra.Command {
 	o := newClusterOptions(streams)
 	printing := genericclioptions.NewPrintFlags("serverside-applied").WithTypeSetter(scheme())
-	dryRun := false
+	dryRun, factor := false, 0.0
 	command := &cobra.Command{
 		Use:     "apply -f FILE",
 		Short:   "Apply an InstanceTypeCatalog to the cluster, server-side",
-		Example: "  kubectl karpenter-capi catalog apply -f catalog.yaml",
+		Example: "  kubectl karpenter-capi catalog apply -f catalog.yaml\n  kubectl karpenter-capi catalog apply -f catalog.yaml --max-price-factor 3",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if dryRun {
@@ -68,6 +68,9 @@ func newApply(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := refuseJumps(command.Context(), c, given, factor); err != nil {
+				return err
+			}
 			applied, err := o.apply(command.Context(), c, given, dryRun)
 			if err != nil {
 				return err
@@ -78,6 +81,7 @@ func newApply(streams genericiooptions.IOStreams) *cobra.Command {
 	o.addFlags(command)
 	printing.AddFlags(command)
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "send the request without storing the catalog")
+	command.Flags().Float64Var(&factor, "max-price-factor", 0, "apply nothing if a price would rise or fall by more than this factor; 0 for no limit")
 	return command
 }
 
