@@ -7,13 +7,13 @@ KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-sche
 KWOK_TOOLS := bin/kwok bin/kwokctl
 CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
 LINT_TOOLS := bin/actionlint bin/shfmt
-TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/helm-docs bin/clusterctl bin/promql-queries
+TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/helm-docs bin/clusterctl $(PROMETHEUS_TOOLS)
 
 # module returns the files that determine the tools of the module $(1).
 module = hack/tools/$(1)/go.mod hack/tools/$(1)/go.sum
 
 # version returns the version of the Go module $(2) with which the tools of the module $(1) are built.
-version = $(shell sed -n 's|^[[:space:]]*$(2) \(v[^ ]*\).*|\1|p' hack/tools/$(1)/go.mod)
+version = $(shell sed -n 's|^\(require \)\{0,1\}[[:space:]]*$(2) \(v[^ ]*\).*|\2|p' hack/tools/$(1)/go.mod)
 
 CLUSTER_API_VERSION := $(call version,cluster-api,sigs.k8s.io/cluster-api)
 KUBERNETES_VERSION := $(call version,kubernetes,k8s.io/kubernetes)
@@ -154,9 +154,17 @@ bin/helm-docs: $(call module,helm-docs)
 	$(call go-build,helm-docs,-ldflags '-s -w' -o $(CURDIR)/$@ github.com/norwoodj/helm-docs/cmd/helm-docs)
 	@touch $@
 
+PROMETHEUS_TOOLS := bin/promql-queries bin/promtool bin/prometheus
+
 bin/promql-queries: $(call module,prometheus) hack/tools/prometheus/queries/main.go
 	@echo "==> building promql-queries $(call version,prometheus,github.com/prometheus/prometheus) (about 1 minute, once)"
 	$(call go-build,prometheus,-o $(CURDIR)/$@ ./queries)
+	@touch $@
+
+bin/promtool bin/prometheus: $(call module,prometheus) hack/tools/prometheus/build.sh
+	@echo "==> building $(@F) $(call version,prometheus,github.com/prometheus/prometheus) (about 3 minutes, once)"
+	@mkdir -p bin
+	@$(call quietly,hack/tools/prometheus/build.sh $(@F) $@)
 	@touch $@
 
 # CustomResourceDefinitions of Cluster API and its providers, for tests. The file records their modules for make.
