@@ -15,10 +15,10 @@ charts: bin/kubectl bin/helm-docs ## Write the CRDs, the rules and the READMEs o
 	@bin/helm-docs --chart-search-root=charts --sort-values-order=file --log-level=warning
 
 # The tests of the charts also run with all other tests.
-test test-unit test-race coverage: bin/helm bin/promql-queries
+test test-unit test-race coverage: bin/helm bin/promql-queries bin/promtool
 
 .PHONY: test-charts
-test-charts: bin/helm bin/promql-queries ## Test the Helm charts.
+test-charts: bin/helm bin/promql-queries bin/promtool ## Test the Helm charts, and when their alerts fire.
 	@go test $(TEST_FLAGS) ./test/manifests/charts/...
 
 .PHONY: test-install-helm

@@ -24,11 +24,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
-type alert struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
-}
-
 // conditions is the controller that exports the conditions of templates, as the operator runs it.
 // It registers its metrics when it is created, once in a process.
 var conditions = sync.OnceValue(func() func(t *testing.T, templates ...client.Object) {
@@ -46,17 +41,21 @@ var conditions = sync.OnceValue(func() func(t *testing.T, templates ...client.Ob
 })
 
 // alertsOf returns the chart's alerts, with an alert of the user as the last one.
-func alertsOf(t *testing.T) []alert {
+func alertsOf(t *testing.T) []Alert {
 	t.Helper()
-	rendered := render(t, Operator, Values{
-		"serviceMonitor": Values{"enabled": true},
-		"prometheusRule": Values{"enabled": true, "additionalRules": []Values{{"alert": "Mine", "expr": "vector(1)"}}},
-	})
-	rule := &struct {
-		Spec struct{ Groups []struct{ Rules []alert } }
-	}{}
-	fill(t, rendered, "PrometheusRule", rule)
-	return rule.Spec.Groups[0].Rules
+	values := MonitoringValues()
+	values["prometheusRule"] = Values{"enabled": true, "additionalRules": []Values{{"alert": "Mine", "expr": "vector(1)"}}}
+	return monitoringOf(t, values).Alerts
+}
+
+// monitoringOf returns what the chart has for Prometheus and Grafana.
+func monitoringOf(t *testing.T, values Values) *Monitoring {
+	t.Helper()
+	found, err := MonitoringOf(render(t, Operator, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // Each condition of a template that is False and has an alert makes exactly that alert fire.

@@ -56,10 +56,13 @@ func Chart(name string) string {
 }
 
 // Binary returns the path of helm, or an error that describes how to get it.
-func Binary() (string, error) {
-	path := filepath.Join(Root(), "bin", "helm")
+func Binary() (string, error) { return Tool("helm") }
+
+// Tool returns the path of a program that the Makefile builds, or an error that describes how to get it.
+func Tool(name string) (string, error) {
+	path := filepath.Join(Root(), "bin", name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("bin/helm is not built (%w): run 'make bin/helm', or these tests with 'make test-charts'", err)
+		return "", fmt.Errorf("bin/%s is not built (%w): run 'make bin/%s', or the tests of the charts with 'make test-charts'", name, err, name)
 	}
 	return path, nil
 }
