@@ -82,13 +82,13 @@ var (
 	}, 1, 5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600)
 	LaunchFailures = counter(Definition{
 		Name:     "karpenter_capi_launch_failures_total",
-		Help:     "How many NodeClaims were replaced because their machine could not be launched.",
+		Help:     "How many NodeClaims were replaced because their machine could not be launched. Each template has a series for each reason from the start.",
 		Question: "Which templates fail, and why?",
 		Labels:   []Label{template, {"reason", "[reasons](conditions.md#reasons) of `MachineAvailable=False`"}},
 	})
 	LaunchStalls = counter(Definition{
 		Name:     "karpenter_capi_launch_stalls_total",
-		Help:     "How often the launch of a NodeClaim has stopped because Cluster API or a provider did not act on it, or its scalable resource was rejected.",
+		Help:     "How often the launch of a NodeClaim has stopped because Cluster API or a provider did not act on it, or its scalable resource was rejected. Each template has a series for each reason from the start.",
 		Question: "Does Cluster API hold launches up?",
 		Labels:   []Label{template, {"reason", "[reasons](conditions.md#reasons) of `MachineAvailable=Unknown`, without `Resumed`"}},
 	})

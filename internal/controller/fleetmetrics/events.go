@@ -27,7 +27,7 @@ import (
 // watch observes launches until the context ends.
 func (c *Controller) watch(ctx context.Context) error {
 	l := &launches{of: map[types.UID]*launch{}, observe: observe}
-	ends := make([]func(), 0, 2)
+	ends := make([]func(), 0, 3)
 	defer func() {
 		for _, end := range ends {
 			end()
@@ -38,6 +38,7 @@ func (c *Controller) watch(ctx context.Context) error {
 		kind    client.Object
 		handler toolscache.ResourceEventHandler
 	}{
+		{c.clusters.Workload.GetCache(), &v1alpha1.KarpenterMachineTemplate{}, templateEvents()},
 		{c.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, c.claimEvents(ctx, l)},
 		{c.clusters.Management.GetCache(), &clusterv1.Machine{}, c.machineEvents(l)},
 	} {
@@ -53,6 +54,29 @@ func (c *Controller) watch(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// The reasons of launches that fail and that stall.
+var (
+	failures = []string{
+		v1alpha1.ReasonInsufficientCapacity, v1alpha1.ReasonLaunchTimeout, v1alpha1.ReasonLimitReached, v1alpha1.ReasonMachineFailed,
+		v1alpha1.ReasonNameTaken, v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonScalableResourceUnusable,
+	}
+	stalls = []string{v1alpha1.ReasonBlocked, v1alpha1.ReasonNoProgress, v1alpha1.ReasonRejected}
+)
+
+// templateEvents handles the events of templates. The counters of a template begin with 0: Prometheus does not see the increase from
+// nothing to 1, so the first failure would neither be in a dashboard nor count for an alert.
+func templateEvents() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
+		template := object.(*v1alpha1.KarpenterMachineTemplate).Name
+		for _, reason := range failures {
+			metrics.LaunchFailures.WithLabelValues(template, reason)
+		}
+		for _, reason := range stalls {
+			metrics.LaunchStalls.WithLabelValues(template, reason)
+		}
+	}}
 }
 
 // claimEvents handles the events of NodeClaims.
