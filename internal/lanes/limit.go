@@ -44,8 +44,13 @@ type Limit struct {
 	waiting [lanes]list.List
 }
 
-// New returns the limit for one API server.
-func New() *Limit { return &Limit{} }
+// New returns the limit for one API server. The metric of the requests that wait has a series for each lane from then on.
+func New() *Limit {
+	for lane := range lanes {
+		metrics.WaitingRequests.WithLabelValues(lane.String())
+	}
+	return &Limit{}
+}
 
 // acquire waits for a slot. It returns an error, and takes none, if the context ends first.
 func (l *Limit) acquire(ctx context.Context, lane lane) error {

@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/metrics"
 )
 
 const (
@@ -352,4 +355,13 @@ func TestLateSlotIsHandedOn(t *testing.T) {
 			t.Errorf("%d slots are taken", l.taken[events])
 		}
 	})
+}
+
+// Dashboards show a lane also if none of its requests has ever waited.
+func TestEachLaneHasASeries(t *testing.T) {
+	metrics.WaitingRequests.Reset()
+	New()
+	if got := testutil.CollectAndCount(metrics.WaitingRequests); got != int(lanes) {
+		t.Errorf("got %d series, want one of each of the %d lanes", got, lanes)
+	}
 }
