@@ -233,7 +233,7 @@ E2E_OF_VERSIONS := TestPlacements|TestKubeadm|TestClusterDeletion|TestTemplateDe
 E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
 
 .PHONY: test-e2e
-test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
+test-e2e: stack-binaries bin/clusterctl bin/helm bin/promql-queries bin/prometheus ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
 	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
 
 .PHONY: test-provider

@@ -113,6 +113,8 @@ type QueryUses struct {
 	Metrics map[string][]string
 	// Groups are the labels of its aggregations and matchings.
 	Groups []string
+	// Selectors are its selectors of series, without offsets.
+	Selectors []string
 }
 
 // ParseQueries parses queries with Prometheus's own parser.

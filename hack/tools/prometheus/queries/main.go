@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command queries parses queries of Prometheus with Prometheus's own parser. It reads a list of queries in JSON from its standard
-// input, and writes a list of the selectors in each query. It fails if a query cannot be parsed.
+// input, and writes what each query uses. It fails if a query cannot be parsed.
 package main
 
 import (
@@ -19,6 +19,8 @@ type query struct {
 	Metrics map[string][]string `json:"metrics"`
 	// Groups are the labels of its aggregations and matchings.
 	Groups []string `json:"groups"`
+	// Selectors are its selectors of series, without offsets.
+	Selectors []string `json:"selectors"`
 }
 
 func main() {
@@ -63,6 +65,7 @@ func parse(text string) (query, error) {
 				}
 			}
 			of.Metrics[name] = append(of.Metrics[name], names...)
+			of.Selectors = append(of.Selectors, (&parser.VectorSelector{Name: n.Name, LabelMatchers: n.LabelMatchers}).String())
 		case *parser.AggregateExpr:
 			of.Groups = append(of.Groups, n.Grouping...)
 		case *parser.BinaryExpr:
