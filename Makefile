@@ -236,6 +236,11 @@ E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
 test-e2e: stack-binaries bin/clusterctl bin/helm bin/promql-queries bin/prometheus ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
 	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
 
+.PHONY: dashboards
+dashboards: ## Draw what the Grafana dashboards show of TestMonitoring into docs.
+	@$(MAKE) test-e2e E2E_RUN=TestMonitoring
+	@install -m 0644 -t docs out/dashboard-fleet.svg out/dashboard-cluster.svg
+
 .PHONY: test-provider
 test-provider: stack-binaries bin/cluster-api-provider-vsphere/manager ## Run the tests with Cluster API Provider vSphere, on the local stack with a simulated vCenter.
 	@go test -trimpath -vet=off -tags provider -count=1 -timeout 60m $(TEST_FLAGS) ./test/provider/...

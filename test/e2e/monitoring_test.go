@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,15 +74,18 @@ func TestMonitoring(t *testing.T) {
 	g.Expect(s.StartComponent(ctx, stack.ManagementPrefix+stack.APIServer)).To(Succeed())
 
 	run.expectAll(ctx, t, g)
+	run.draw(ctx, g)
 	removeAll(ctx, g, s)
 }
 
 // monitored is a stack whose operator Prometheus scrapes.
 type monitored struct {
 	s          *stack.Stack
+	chart      *charts.Monitoring
 	target     monitoring.Target
 	asked      *monitoring.Questions
 	prometheus *monitoring.Server
+	started    time.Time
 }
 
 // newMonitored starts Prometheus, which ends with the test, and waits until it has scraped the operator. The operator serves its metrics
@@ -93,7 +98,7 @@ func newMonitored(ctx context.Context, t *testing.T, g *WithT, s *stack.Stack, p
 	g.Expect(err).NotTo(HaveOccurred())
 	granted, err := rights.Read(charts.Root())
 	g.Expect(err).NotTo(HaveOccurred())
-	run := &monitored{s: s, target: monitoring.Target{
+	run := &monitored{s: s, chart: chart, started: time.Now(), target: monitoring.Target{
 		Namespace: charts.MatrixNamespace, Job: charts.Operator,
 		Address: fmt.Sprintf("127.0.0.1:%d", ports[0]), Token: newAccount(ctx, g, s, "prometheus"),
 	}}
@@ -174,6 +179,20 @@ func (m *monitored) expectAll(ctx context.Context, t *testing.T, g *WithT) {
 	g.Expect(monitoring.Missing(m.asked.Selectors, selected, nil)).To(BeEmpty(), "selectors without series")
 	t.Logf("%d queries of panels have a number, the conditions of %d of %d alerts have held, and %d selectors have series",
 		len(m.asked.Panels), active.Len(), len(m.asked.Alerts), selected.Len())
+}
+
+// draw writes a picture of what each dashboard has shown into out/ (see make dashboards).
+func (m *monitored) draw(ctx context.Context, g *WithT) {
+	folder := filepath.Join(charts.Root(), "out")
+	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+	for dashboard, panels := range lo.GroupBy(m.chart.Panels, func(panel charts.Panel) string { return panel.Dashboard }) {
+		records, err := m.prometheus.Record(ctx, panels, m.target, m.started)
+		g.Expect(err).NotTo(HaveOccurred())
+		picture, err := monitoring.Draw(records)
+		g.Expect(err).NotTo(HaveOccurred())
+		name := strings.TrimSuffix(strings.TrimPrefix(dashboard, charts.Operator+"-"), ".json")
+		g.Expect(os.WriteFile(filepath.Join(folder, "dashboard-"+name+".svg"), picture, 0o644)).To(Succeed())
+	}
 }
 
 // joinUntainted lets the Node of a machine join without the taint of unregistered Nodes, as with bootstrap data that lacks it. The machine

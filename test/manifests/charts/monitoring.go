@@ -24,10 +24,12 @@ type Alert struct {
 
 // Panel is a query of a panel.
 type Panel struct {
-	// Dashboard is the file of the dashboard, and Title that of the panel.
+	// Dashboard is the file of the dashboard, and Title that of the panel. A panel can have several queries.
 	Dashboard, Title string
 	// Expr is the query. Grafana replaces $ and the name of a variable.
 	Expr string
+	// Unit is that of the values, and Legend the name of each series, in which Grafana replaces {{ }} and the name of a label.
+	Unit, Legend string
 }
 
 // Place describes where the chart has the query.
@@ -91,8 +93,9 @@ func (m *Monitoring) addDashboards(object *unstructured.Unstructured) error {
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		var dashboard struct {
 			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
+				Title       string
+				Targets     []struct{ Expr, LegendFormat string }
+				FieldConfig struct{ Defaults struct{ Unit string } }
 			}
 		}
 		if err := json.Unmarshal([]byte(files[file]), &dashboard); err != nil {
@@ -100,7 +103,9 @@ func (m *Monitoring) addDashboards(object *unstructured.Unstructured) error {
 		}
 		for _, panel := range dashboard.Panels {
 			for _, target := range panel.Targets {
-				m.Panels = append(m.Panels, Panel{Dashboard: file, Title: panel.Title, Expr: target.Expr})
+				m.Panels = append(m.Panels, Panel{
+					Dashboard: file, Title: panel.Title, Expr: target.Expr, Unit: panel.FieldConfig.Defaults.Unit, Legend: target.LegendFormat,
+				})
 			}
 		}
 	}
