@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/build"
-	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-
 	"github.com/samber/lo"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +21,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	core "sigs.k8s.io/karpenter/pkg/operator"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/internal/rights"
 )
 
 // preflightTimeout limits each request of the preflight.
@@ -38,7 +40,7 @@ type access struct {
 	// cluster and source are texts: which cluster, and which file.
 	cluster, source string
 	config          *rest.Config
-	rights          []right
+	rights          []rights.Right
 	// kinds are resources that must exist, by their group and version.
 	kinds map[string][]string
 	// crds describes the installation of kinds.
@@ -75,15 +77,15 @@ func preflight(ctx context.Context, options *Options, report reporter) (*configs
 
 // accessesOf returns how the operator reaches the clusters.
 func accessesOf(options *Options, found *configs) ([]access, error) {
-	ofWorkload, err := neededOf(workloadRules, "")
+	ofWorkload, err := rights.Needed(rights.Workload, "")
 	if err != nil {
 		return nil, err
 	}
-	ofManagement, err := neededOf(managementRules, options.ClusterNamespace)
+	ofManagement, err := rights.Needed(rights.Management, options.ClusterNamespace)
 	if err != nil {
 		return nil, err
 	}
-	ofCluster, err := neededOf(managementClusterRules, "")
+	ofCluster, err := rights.Needed(rights.ManagementCluster, "")
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +116,20 @@ func (a *access) check(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("the API server %s does not answer; check the server and the certificate authority in this file, and the network: %w", clients.Server(a.config), err)
 	}
-	lacks, err := missing(ctx, client, a.rights)
+	missing, err := rights.Missing(ctx, a.rights, func(ctx context.Context, asked *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: asked}}
+		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		return review.Status.Allowed, nil
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("asking for its rights: %w", err)
 	}
-	if len(lacks) > 0 {
-		return errors.New(describe(lacks, user))
+	if len(missing) > 0 {
+		lacks := lo.Map(rights.Describe(missing, user), func(lack rights.Lack, _ int) string { return lack.Message + ": " + lack.Do })
+		return errors.New(strings.Join(lacks, "; "))
 	}
 	return a.checkKinds(client)
 }
