@@ -11,7 +11,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,8 +33,7 @@ var groups = []string{InfrastructureGroup, BootstrapGroup}
 // A kind without a namespace, such as VSphereClusterIdentity, has no templates and no copies of them, and the
 // rights of the operator are those in a namespace.
 func Kinds(ctx context.Context, management client.Reader, mapper meta.RESTMapper) ([]schema.GroupVersionKind, error) {
-	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(CRD().GroupVersionKind())
+	definitions := CRDs()
 	if err := management.List(ctx, definitions); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}

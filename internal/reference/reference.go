@@ -40,6 +40,13 @@ func CRD() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
 }
 
+// CRDs returns an empty list of CustomResourceDefinitions with only metadata.
+func CRDs() *metav1.PartialObjectMetadataList {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(CRD().GroupVersionKind())
+	return definitions
+}
+
 // Kind returns a kind with the API version that Cluster API uses. The error is Unusable if it is not a kind of
 // a provider, if the management cluster has no such kind, or if the kind has no contract label. Cluster API's own kinds
 // have that label, too, but no template may refer to them.

@@ -6,15 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/samber/lo"
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 )
@@ -70,50 +67,6 @@ func lastSeen(event corev1.Event) metav1.Time {
 		return event.LastTimestamp
 	}
 	return metav1.Time{Time: event.EventTime.Time}
-}
-
-// LeaseName is the name of the operator's lease, which Karpenter's flag --leader-election-name sets.
-const LeaseName = "karpenter-leader-election"
-
-// Lease is the operator's lease.
-type Lease struct {
-	coordinationv1.Lease
-	// InWorkload reports whether it is in the workload cluster, so that the operator runs there.
-	InWorkload bool
-}
-
-// Lease returns the operator's lease that was renewed last, in either cluster; nil if there is none, or the user may not list
-// leases.
-func (v *View) Lease(ctx context.Context) *Lease {
-	var found []Lease
-	for _, in := range []cluster.Cluster{v.clusters.Workload, v.clusters.Management} {
-		list := &coordinationv1.LeaseList{}
-		if err := in.GetAPIReader().List(ctx, list, client.MatchingFields{"metadata.name": LeaseName}); err == nil {
-			found = append(found, lo.Map(list.Items, func(l coordinationv1.Lease, _ int) Lease { return Lease{l, in == v.clusters.Workload} })...)
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return lo.ToPtr(lo.MaxBy(found, func(a, b Lease) bool { return lo.FromPtr(a.Spec.RenewTime).After(lo.FromPtr(b.Spec.RenewTime).Time) }))
-}
-
-// staleAfter is longer than the operator's lease lasts, and than another one needs to take it (package operator).
-const staleAfter = 30 * time.Second
-
-// Stopped returns why no operator runs; empty if one does, or if that is not known.
-func (v *View) Stopped(ctx context.Context) string {
-	lease := v.Lease(ctx)
-	switch {
-	case lease == nil:
-		return ""
-	case lease.Spec.RenewTime == nil:
-		return fmt.Sprintf("no operator has Lease %s/%s", lease.Namespace, lease.Name)
-	case v.Now.Sub(lease.Spec.RenewTime.Time) <= staleAfter:
-		return ""
-	default:
-		return fmt.Sprintf("no operator has renewed Lease %s/%s since %s", lease.Namespace, lease.Name, lease.Spec.RenewTime.UTC().Format("2006-01-02 15:04:05 MST"))
-	}
 }
 
 // NodePoolLimit returns which limit of a NodePool is reached; empty if none is.

@@ -42,6 +42,11 @@ func OfTemplate(template *v1alpha1.KarpenterMachineTemplate) State {
 	return ready(template, template.Status.Conditions)
 }
 
+// OfCatalog returns the state of a catalog. Instance types that cannot be used are no problem here, because others can.
+func OfCatalog(catalog *v1alpha1.InstanceTypeCatalog) State {
+	return ready(catalog, catalog.Status.Conditions)
+}
+
 // ready returns the state of an object that is Ready or not. Other conditions are problems if they are False.
 func ready(object metav1.Object, all []status.Condition, others ...string) State {
 	root := Condition(all, status.ConditionReady)
