@@ -182,9 +182,9 @@ func operatorHasRoom(ctx context.Context, v *view.View) ([]Finding, error) {
 	}
 	for i := range v.Nodes {
 		node := &v.Nodes[i]
-		if _, managed := node.Labels[karpv1.NodePoolLabelKey]; !managed && view.IsReady(node) {
+		if _, managed := node.Labels[karpv1.NodePoolLabelKey]; !managed && view.IsReady(node) && !node.Spec.Unschedulable {
 			return nil, nil
 		}
 	}
-	return []Finding{warning("Node", "Add a Node that Karpenter does not manage, such as in a MachineDeployment of your own, and let the operator run there", "Karpenter manages all Nodes that are Ready, so the operator has none if they are deleted")}, nil
+	return []Finding{warning("Node", "Add a Node that Karpenter does not manage, such as in a MachineDeployment of your own, and let the operator run there", "Karpenter manages all Nodes that are Ready and not cordoned, so the operator has none if they are deleted")}, nil
 }

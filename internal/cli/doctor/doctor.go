@@ -46,6 +46,9 @@ type Check struct {
 // Checks are all checks, in the order in which they are printed.
 var Checks = []Check{
 	{"Operator", "an operator runs and leads", operatorLeads},
+	{"Versions", "the operator is tested with the versions of Kubernetes and Cluster API", versionsAreTested},
+	{"Rights", "the operator has its rights in both clusters", rightsAreComplete},
+	{"Credentials", "the operator's credentials for the other cluster last for more than 3 days, or most of their time is left", credentialsLast},
 	{"Cluster", "Machines can be created in the Cluster", clusterIsReady},
 	{"NodePools", "each NodePool has a template, and is Ready", nodePoolsAreReady},
 	{"Templates", "everything that templates describe can be launched, and Nodes have what was declared", templatesAreHealthy},

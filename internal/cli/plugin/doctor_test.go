@@ -86,6 +86,10 @@ func TestDoctor(t *testing.T) {
 			edits: []edit{without[*corev1.Node]("node-0")},
 			check: "Room", object: "Node", level: doctor.Warning,
 		},
+		"the only other Node is cordoned": {
+			edits: []edit{named("node-0", func(n *corev1.Node) { n.Spec.Unschedulable = true })},
+			check: "Room", object: "Node", level: doctor.Warning,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, messages, code := runIn(t, world(t, append(sound, tc.edits...)...), "doctor", "-o", "json")

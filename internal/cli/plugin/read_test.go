@@ -9,20 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
@@ -34,100 +32,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
-
-// edit changes an object of the world before a command reads it. It returns false to leave the object out.
-type edit func(client.Object) bool
-
-// world returns a source of the objects in testdata/world.yaml, with changes.
-func world(t *testing.T, changes ...edit) source {
-	t.Helper()
-	content, err := os.ReadFile("testdata/world.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	builder := fake.NewClientBuilder().WithScheme(kubescheme.Scheme)
-	for document := range strings.SplitSeq(string(content), "\n---\n") {
-		object := objectOf(t, document)
-		if keep(object, changes) {
-			builder = builder.WithObjects(object)
-		}
-	}
-	by := func(value func(client.Object) string) client.IndexerFunc {
-		return func(o client.Object) []string { return []string{value(o)} }
-	}
-	builder = builder.
-		WithIndex(&clusterv1.Machine{}, clients.ResourceField, by(clients.ResourceOf)).
-		WithIndex(&clusterv1.MachineSet{}, clients.ResourceField, by(clients.ResourceOf)).
-		WithIndex(&clusterv1.MachineDeployment{}, clients.TopologyEntryField, fixture.EntryOf).
-		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimResourceField, by(func(o client.Object) string { return o.GetAnnotations()[v1alpha1.ScalableResourceAnnotation] })).
-		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, by(func(o client.Object) string { return o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name })).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", by(func(o client.Object) string { return string(o.(*corev1.Event).InvolvedObject.UID) })).
-		WithIndex(&coordinationv1.Lease{}, "metadata.name", by(client.Object.GetName))
-	both := fixture.Cluster{Client: builder.Build()}
-	return source{
-		connect: func(context.Context, *view.Options) (*clients.Clusters, error) {
-			return &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil
-		},
-		now: func() time.Time { return fixture.Noon },
-	}
-}
-
-func keep(object client.Object, changes []edit) bool {
-	for _, apply := range changes {
-		if !apply(object) {
-			return false
-		}
-	}
-	return true
-}
-
-// objectOf returns the object of a document, in its Go type if the scheme has one.
-func objectOf(t *testing.T, document string) client.Object {
-	t.Helper()
-	content := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(document), &content.Object); err != nil {
-		t.Fatalf("%v:\n%s", err, document)
-	}
-	typed, err := kubescheme.Scheme.New(content.GroupVersionKind())
-	if runtime.IsNotRegisteredError(err) {
-		return content
-	}
-	if err := yaml.UnmarshalStrict([]byte(document), typed); err != nil {
-		t.Fatalf("%v:\n%s", err, document)
-	}
-	return typed.(client.Object)
-}
-
-// named changes the object of a kind with a name.
-func named[T client.Object](name string, do func(T)) edit {
-	return func(o client.Object) bool {
-		if typed, is := o.(T); is && o.GetName() == name {
-			do(typed)
-		}
-		return true
-	}
-}
-
-// without leaves out the objects of a kind with a name.
-func without[T client.Object](name string) edit {
-	return func(o client.Object) bool {
-		_, is := o.(T)
-		return !is || o.GetName() != name
-	}
-}
-
-// runIn runs a command in a world, and returns its output, its messages and its exit code.
-func runIn(t *testing.T, from source, arguments ...string) (string, string, int) {
-	t.Helper()
-	streams, _, out, messages := genericiooptions.NewTestIOStreams()
-	command := newCommand(streams, from)
-	command.SetArgs(arguments)
-	err := command.ExecuteContext(t.Context())
-	if err != nil {
-		messages.WriteString(err.Error())
-	}
-	return out.String(), messages.String(), ExitCode(err)
-}
 
 // What commands print is in testdata/golden, to the byte. go test -run TestReading -update writes it.
 func TestReading(t *testing.T) {
@@ -213,21 +117,7 @@ func TestWhy(t *testing.T) {
 		})}, rule: "LaunchFailed", cause: "QuotaExceeded: VcpuLimitExceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, messages, code := runIn(t, world(t, tc.changes...), append(strings.Fields("why "+tc.ask), "--namespace", "shop", "-o", "json")...)
-			if code != 0 {
-				t.Fatalf("exit code %d: %s", code, messages)
-			}
-			answer := &why.Answer{}
-			if err := yaml.UnmarshalStrict([]byte(out), answer); err != nil {
-				t.Fatal(err)
-			}
-			if answer.Rule != tc.rule || !strings.Contains(answer.Cause, tc.cause) {
-				t.Errorf("rule %q and cause %q, want rule %q and a cause with %q", answer.Rule, answer.Cause, tc.rule, tc.cause)
-			}
-			if answer.Rule != "" && answer.Do == "" {
-				t.Error("it does not say what to do")
-			}
-			found[answer.Rule] = true
+			found[expectCause(t, tc.ask, tc.rule, tc.cause, tc.changes...)] = true
 		})
 	}
 	if len(found) < 10 {
@@ -235,27 +125,66 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// expectCause expects that a question has the answer of a rule, with a cause, and returns the rule that it has.
+func expectCause(t *testing.T, ask, rule, cause string, changes ...edit) string {
+	t.Helper()
+	out, messages, code := runIn(t, world(t, changes...), append(strings.Fields("why "+ask), "--namespace", "shop", "-o", "json")...)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	answer := &why.Answer{}
+	if err := yaml.UnmarshalStrict([]byte(out), answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Rule != rule || !strings.Contains(answer.Cause, cause) {
+		t.Errorf("rule %q and cause %q, want rule %q and a cause with %q", answer.Rule, answer.Cause, rule, cause)
+	}
+	if answer.Rule != "" && answer.Do == "" {
+		t.Error("it does not say what to do")
+	}
+	return answer.Rule
+}
+
 // What the user may not list is named, and nothing is printed.
 func TestForbidden(t *testing.T) {
-	from := world(t)
-	connect := from.connect
-	from.connect = func(ctx context.Context, o *view.Options) (*clients.Clusters, error) {
-		clusters, err := connect(ctx, o)
-		denied := interceptor.NewClient(clusters.Workload.GetClient().(client.WithWatch), interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				if _, is := list.(*corev1.NodeList); is {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
-				}
-				return c.List(ctx, list, options...)
-			},
-		})
-		clusters.Workload = fixture.Cluster{Client: denied}
-		return clusters, err
-	}
+	from := intercepted(world(t), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*corev1.NodeList); is {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
 	out, messages, code := runIn(t, from, "tree")
 	if code != 1 || out != "" || !strings.Contains(messages, "workload cluster: nodes") {
 		t.Errorf("exit code %d, output %q, messages %q, want 1, none, and the resource that is forbidden", code, out, messages)
 	}
+}
+
+// A user who may not list CustomResourceDefinitions sees that, instead of waiting for a cache that never has them.
+func TestKindsForbidden(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, "", nil)
+	from := intercepted(world(t), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*metav1.PartialObjectMetadata); is {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*metav1.PartialObjectMetadataList); is {
+				return forbidden
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	synctest.Test(t, func(t *testing.T) {
+		out, messages, code := runIn(t, from, "tree", "nodeclaim", "general-runs", "-o", "wide")
+		if code != 0 || strings.Count(out, "Unknown") != 2 || !strings.Contains(out, "management cluster: customresourcedefinitions is forbidden") {
+			t.Errorf("exit code %d, want 0 and two objects that are unknown: %s%s", code, out, messages)
+		}
+	})
 }
 
 // Wrong arguments are refused with what is expected, before anything is read.
