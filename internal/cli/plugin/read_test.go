@@ -40,6 +40,7 @@ func TestReading(t *testing.T) {
 		"offerings general", "offerings general --nodepool small", "offerings general --pod large --namespace shop", "offerings general -o json",
 		"cost", "cost general -o yaml", "doctor", "doctor -o json",
 		"why pod blocked --namespace shop", "why pod large --namespace shop -o yaml", "why nodeclaim general-boots",
+		"why template gpu", "why template general -o yaml",
 		"--help",
 	} {
 		t.Run(command, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestWrongArguments(t *testing.T) {
 	for command, want := range map[string]string{
 		"tree cat":                       "expected nothing, or one of machine, node, nodeclaim, nodepool, template and a name",
 		"tree cat tom":                   "expected nothing, or one of",
-		"why pod":                        "expected one of pod, nodeclaim, machine, node and a name",
+		"why pod":                        "expected one of pod, nodeclaim, machine, node, template and a name",
 		"offerings":                      "accepts 1 arg(s)",
 		"tree -o table":                  `--output "table": expected one of wide, json, yaml`,
 		"offerings general --pod a -f b": "none of the others can be",
@@ -212,6 +213,7 @@ func TestWrongArguments(t *testing.T) {
 	for command, want := range map[string]string{
 		"tree node nowhere":              "node nowhere: it does not exist",
 		"why node nowhere":               "node nowhere: it does not exist",
+		"why template nowhere":           "template nowhere: it does not exist",
 		"why pod nowhere -n shop":        `reading Pod shop/nowhere: pods "nowhere" not found`,
 		"offerings nowhere":              "KarpenterMachineTemplate nowhere does not exist",
 		"offerings general --nodepool x": "NodePool x does not exist",
@@ -253,7 +255,7 @@ func TestDocumented(t *testing.T) {
 	want := string(page)
 	other, _ := otherAutoscaler(t)
 	for part, command := range map[string]string{
-		"migrate": "migrate cluster-autoscaler", "tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
+		"migrate": "migrate cluster-autoscaler", "tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "why template": "why template gpu", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
 	} {
 		from := world(t)
 		if part == "migrate" {

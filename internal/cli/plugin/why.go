@@ -20,12 +20,13 @@ const documentation = "https://github.com/karpenter-capi/karpenter-capi/blob/mai
 func newWhy(from source, streams genericiooptions.IOStreams) *cobra.Command {
 	var r *reader
 	command := &cobra.Command{
-		Use:   "why pod|nodeclaim|machine|node NAME",
-		Short: "Explain why a Pod, NodeClaim, Machine or Node is in its state, and what to do",
-		Long: "Explain why a Pod is pending, or a NodeClaim, Machine or Node is in its state: the objects between the question and the\n" +
-			"cause with their states, the cause, and what to do.",
+		Use:   "why pod|nodeclaim|machine|node|template NAME",
+		Short: "Explain why a Pod, NodeClaim, Machine, Node or template is in its state, and what to do",
+		Long: "Explain why a Pod is pending, why a NodeClaim, Machine or Node is in its state, or why a template launches nothing: the\n" +
+			"objects between the question and the cause with their states, the cause, and what to do.",
 		Example: "  kubectl karpenter-capi why pod web-1 --namespace shop\n" +
 			"  kubectl karpenter-capi why nodeclaim general-x7k2p\n" +
+			"  kubectl karpenter-capi why template general\n" +
 			"  kubectl karpenter-capi why machine general-m5-large-abcde --management-kubeconfig management.kubeconfig",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 2 && slices.Contains(why.Kinds, args[0]) {

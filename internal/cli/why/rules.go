@@ -4,6 +4,7 @@ package why
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ type Rule struct {
 }
 
 // Rules are all rules, in the order in which causes precede each other.
-var Rules = concat(general, ofPods, ofLaunches, ofMachines, ofNodes)
+var Rules = concat(general, ofPods, ofLaunches, ofMachines, ofNodes, ofTemplates)
 
 func concat(groups ...[]Rule) []Rule {
 	var all []Rule
@@ -54,8 +55,13 @@ func Table(title func(see string) (string, error)) (string, error) {
 	return b.String(), nil
 }
 
+// link matches a link in Markdown.
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
 // plain returns Markdown as text for a terminal.
-func plain(markdown string) string { return strings.ReplaceAll(markdown, "`", "") }
+func plain(markdown string) string {
+	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
+}
 
 // anything is about every subject.
 func anything(*subject) bool { return true }

@@ -63,6 +63,9 @@ func newSubject(ctx context.Context, v *view.View, kind, namespace, name string)
 	case "node":
 		s.node = v.Node(name)
 		found = s.node != nil
+	case "template":
+		s.template = v.Template(name)
+		found = s.template != nil
 	default:
 		return nil, fmt.Errorf("%q: expected one of %s", kind, strings.Join(Kinds, ", "))
 	}
@@ -187,6 +190,9 @@ func (s *subject) steps() []Step {
 	}
 	if s.template != nil {
 		add(v1alpha1.Kind, "", s.template.Name, view.OfTemplate(s.template))
+	}
+	if isTemplate(s) {
+		steps = append(steps, s.aroundTemplate()...)
 	}
 	if s.claim != nil {
 		add("NodeClaim", "", s.claim.Name, view.OfClaim(s.claim))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why answers why a Pod, NodeClaim, Machine or Node is in the state it is in: it follows the objects from the first to
+// Package why answers why a Pod, NodeClaim, Machine, Node or template is in the state it is in: it follows the objects from the first to
 // the last, and names the one to act on, and what to do.
 //
 // Rules are in the order in which causes precede each other. The first one that applies is the answer. The table in
@@ -44,7 +44,7 @@ type Answer struct {
 }
 
 // Kinds are the kinds of objects that can be asked about, as users name them.
-var Kinds = []string{"pod", "nodeclaim", "machine", "node"}
+var Kinds = []string{"pod", "nodeclaim", "machine", "node", "template"}
 
 // Ask answers why an object is in its state. The namespace is only used for Pods.
 func Ask(ctx context.Context, v *view.View, kind, namespace, name string) (*Answer, error) {
