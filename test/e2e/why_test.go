@@ -29,7 +29,7 @@ import (
 )
 
 // For Pods that cannot run for different reasons, the plugin names the cause of each, with two clusters and their kubeconfigs.
-// The tree has the path to the Node of the Pod that runs, and its price.
+// The tree has the path to the Node of the Pod that runs, and its price. A bug report has all of it, and no Secrets.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
@@ -92,6 +92,7 @@ func TestWhy(t *testing.T) {
 	g.Expect(ask(ctx, s, &costs, "cost", "why")).To(Succeed())
 	g.Expect(costs.Total.Unpriced).To(BeZero())
 	g.Expect(costs.Total.PerHour).To(BeNumerically(">=", 0.1))
+	expectBundle(ctx, t, g, s)
 	removeAll(ctx, g, s)
 }
 
