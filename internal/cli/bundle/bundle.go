@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -61,12 +61,11 @@ func (b *Bundle) add(folder string, redact redaction, object client.Object) {
 		b.unread(err)
 		return
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	content, err := contentOf(object)
 	if err != nil {
 		b.unread(fmt.Errorf("%s %s: %w", kind.Kind, client.ObjectKeyFromObject(object), err))
 		return
 	}
-	content = runtime.DeepCopyJSON(content) // an object of a provider is shared with the cache
 	content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
 	strip(content)
 	redact(content)
@@ -81,6 +80,17 @@ func (b *Bundle) add(folder string, redact redaction, object client.Object) {
 	}
 	b.documents[path][object.GetNamespace()+"/"+object.GetName()] = document
 	b.known[known(kind.Kind, object.GetNamespace(), object.GetName())] = true
+}
+
+// contentOf returns a copy of an object as JSON. The converter of package runtime does not call the MarshalJSON of the durations in
+// NodePools and NodeClaims.
+func contentOf(object client.Object) (map[string]any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	return content, json.Unmarshal(text, &content)
 }
 
 // known returns a text that identifies an object.

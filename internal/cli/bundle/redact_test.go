@@ -3,10 +3,12 @@
 package bundle
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // What has the form of a credential is replaced, and what only looks like one stays.
@@ -31,6 +33,20 @@ func TestScrub(t *testing.T) {
 	const lines = "one\n-----BEGIN CERTIFICATE-----\\nMIIE\nthree\n"
 	if got, want := string(scrubLines([]byte(lines))), "one\n(left out)\nthree\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The durations of Karpenter's objects are written as users write them.
+func TestDurations(t *testing.T) {
+	b := newBundle(metav1.Now().Time)
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	pool.Spec.Disruption.ConsolidateAfter = karpv1.MustParseNillableDuration("Never")
+	pool.Spec.Template.Spec.ExpireAfter = karpv1.MustParseNillableDuration("720h")
+	b.add("a", whole, pool)
+	for _, want := range []string{"consolidateAfter: Never\n", "expireAfter: 720h\n"} {
+		if got := string(b.content()["a/NodePool.yaml"]); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %q", got, want)
+		}
 	}
 }
 
