@@ -143,6 +143,9 @@ ifneq ($(and $(CAPI),$(filter test test-integration test-race test-nightly cover
 $(error these tests run with the version of Cluster API in go.mod only, $(CLUSTER_API_VERSION); CAPI is for test-contract, test-e2e and local stacks)
 endif
 
+# Prometheus takes minutes to build, so the tests with it run each night.
+MONITORING := ^(TestAlertsFire|TestMonitoring)$$
+
 # Most of the time the integration tests wait, so they run in several processes, each with a control plane of its own.
 # That is for ginkgo to do, which has other flags than go test: with TEST_FLAGS, or PROCS=1, go test runs them like all others.
 INTEGRATION := ./test/integration
@@ -163,7 +166,7 @@ test test-unit test-integration test-race coverage: export GOGC := 200
 # packages, so that what one clone has compiled need not be compiled in the next. Without what only debuggers need, a quarter
 # of the time to link goes. Tests that only compute and compile have a low priority (nice). With it, an API server on a busy
 # machine would need more than the 34 seconds after which it gives up on a request.
-go_test = go test -trimpath -ldflags="-s -w" -vet=off -timeout 90m $(1) $(2) $(TEST_FLAGS) || code=$$?;
+go_test = go test -trimpath -ldflags="-s -w" -vet=off -timeout 90m -skip '$(MONITORING)' $(1) $(2) $(TEST_FLAGS) || code=$$?;
 define run_tests
 code=0; pid=; integration=$$(mktemp); trap '[[ -z $$pid ]] || kill "$$pid"' INT TERM; \
 	$(if $(in_parallel),go tool ginkgo -procs=$(PROCS) --trimpath --ldflags="-s -w" --timeout=60m --no-color --succinct $(2) $(INTEGRATION) >"$$integration" 2>&1 & pid=$$!;) \
@@ -233,12 +236,16 @@ E2E_OF_VERSIONS := TestPlacements|TestKubeadm|TestClusterDeletion|TestTemplateDe
 E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
 
 .PHONY: test-e2e
-test-e2e: stack-binaries bin/clusterctl bin/helm bin/promql-queries bin/prometheus ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
-	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
+test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
+	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m -skip '$(MONITORING)' $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
+
+.PHONY: test-monitoring
+test-monitoring: stack-binaries bin/helm $(PROMETHEUS_TOOLS) ## Test when alerts fire, and let Prometheus scrape an operator on the local stack.
+	@go test -trimpath -vet=off -count=1 -run '$(MONITORING)' $(TEST_FLAGS) ./test/manifests/charts
+	@go test -trimpath -vet=off -tags e2e -count=1 -timeout 20m -run '$(MONITORING)' $(TEST_FLAGS) ./test/e2e
 
 .PHONY: dashboards
-dashboards: ## Draw what the Grafana dashboards show of TestMonitoring into docs.
-	@$(MAKE) test-e2e E2E_RUN=TestMonitoring
+dashboards: test-monitoring ## Draw what the Grafana dashboards show of TestMonitoring into docs.
 	@install -m 0644 -t docs out/dashboard-fleet.svg out/dashboard-cluster.svg
 
 .PHONY: test-provider

@@ -15,7 +15,7 @@ charts: bin/kubectl bin/helm-docs ## Write the CRDs, the rules and the READMEs o
 	@bin/helm-docs --chart-search-root=charts --sort-values-order=file --log-level=warning
 
 # The tests of the charts also run with all other tests.
-test test-unit test-race coverage: bin/helm bin/promql-queries bin/promtool
+test test-unit test-race coverage: bin/helm bin/promql-queries
 
 .PHONY: test-charts
 test-charts: bin/helm bin/promql-queries bin/promtool ## Test the Helm charts, and when their alerts fire.

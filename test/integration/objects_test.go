@@ -202,6 +202,24 @@ func (e *environment) leftovers(ctx context.Context) []string {
 	return found
 }
 
+// deleteStrays deletes Nodes that never registered and whose instance no longer exists, as a cloud controller manager does. Cluster API
+// leaves the Node of a Machine that is deleted before it has a nodeRef, if the infrastructure object has ended before its cache has
+// the nodeRef that it has just found (cluster-api: core/reconcilers/machine/machine_controller.go, isDeleteNodeAllowed).
+func (e *environment) deleteStrays(ctx context.Context) {
+	GinkgoHelper()
+	nodes, instances := &corev1.NodeList{}, &infrav1.SimulatedMachineList{}
+	Expect(e.client.List(ctx, nodes)).To(Succeed())
+	Expect(e.client.List(ctx, instances)).To(Succeed())
+	exist := lo.SliceToMap(instances.Items, func(instance infrav1.SimulatedMachine) (string, bool) { return instance.Spec.ProviderID, true })
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		unregistered := lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) })
+		if unregistered && !exist[node.Spec.ProviderID] {
+			Expect(client.IgnoreNotFound(e.client.Delete(ctx, node))).To(Succeed())
+		}
+	}
+}
+
 // eachMade calls a function with all objects that were created for claims, and their kinds and
 // names.
 func (e *environment) eachMade(ctx context.Context, do func(name string, object client.Object)) {

@@ -84,7 +84,10 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(env.requests.since(0, func(r request) bool { return r.forbidden })).To(BeEmpty(), "forbidden requests of the operator")
 	Expect(env.requests.since(0, withoutEffect)).To(BeEmpty(), "patches of NodeClaims that cannot change anything")
 	By("waiting until nothing is left")
-	Eventually(ctx, env.leftovers).Should(BeEmpty(), func() string { return env.dump(ctx) })
+	Eventually(ctx, func() []string {
+		env.deleteStrays(ctx)
+		return env.leftovers(ctx)
+	}).Should(BeEmpty(), func() string { return env.dump(ctx) })
 	env.expectHistory(ctx)
 	suiteFailed = failed
 })
