@@ -19,12 +19,12 @@ const outdatedBound = 20 * time.Second
 
 // kinds are the kinds in the cache of our process. Each lags independently.
 var kinds = []string{
-	"CSINode", "Cluster", "InstanceTypeCatalog", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
+	"Cluster", "InstanceTypeCatalog", "KarpenterMachineTemplate", "Machine", "MachineDeployment", "MachinePool", "MachineSet", "Node", "NodeClaim", "NodePool", "PartialObjectMetadata",
 	infrastructureKind, groupKind + "Template", groupKind, instanceKind,
 }
 
 // workloadKinds are the kinds among them that are in the workload cluster.
-var workloadKinds = []string{"CSINode", "InstanceTypeCatalog", "KarpenterMachineTemplate", "Node", "NodeClaim", "NodePool"}
+var workloadKinds = []string{"InstanceTypeCatalog", "KarpenterMachineTemplate", "Node", "NodeClaim", "NodePool"}
 
 // cache is the cache of our process or of an infrastructure provider: for each kind the state after
 // one of the past changes.
