@@ -182,18 +182,23 @@ func differences(one, other Type, alike bool) []string {
 	if alike {
 		mine = withDefaults(mine)
 	}
-	keys := sets.KeySet(mine)
+	found = append(found, entries("label ", mine, theirs, alike)...)
+	return append(found, entries("volumeAttachmentLimits.", one.VolumeAttachmentLimits, other.VolumeAttachmentLimits, alike)...)
+}
+
+// entries returns where the entries of one map contradict those of another. One that only the other map has counts if both must be
+// alike.
+func entries[V comparable](prefix string, one, other map[string]V, alike bool) []string {
+	keys := sets.KeySet(one)
 	if alike {
-		keys = keys.Union(sets.KeySet(theirs))
+		keys = keys.Union(sets.KeySet(other))
 	}
-	for _, key := range sets.List(keys) {
-		my, isMine := mine[key]
-		their, isTheirs := theirs[key]
-		if isMine != isTheirs || my != their {
-			found = append(found, fmt.Sprintf("label %s: %s instead of %s", key, orNone(my, isMine), orNone(their, isTheirs)))
-		}
-	}
-	return append(found, volumeDifferences(one.VolumeAttachmentLimits, other.VolumeAttachmentLimits, alike)...)
+	return lo.FilterMap(sets.List(keys), func(key string, _ int) (string, bool) {
+		mine, isMine := one[key]
+		theirs, isTheirs := other[key]
+		return fmt.Sprintf("%s%s: %s instead of %s", prefix, key, orNone(fmt.Sprint(mine), isMine), orNone(fmt.Sprint(theirs), isTheirs)),
+			isMine != isTheirs || mine != theirs
+	})
 }
 
 func orNone(value string, given bool) string { return lo.Ternary(given, value, "none") }

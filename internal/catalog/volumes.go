@@ -58,21 +58,6 @@ func isDriver(name string) bool {
 	return len(name) <= maxDriver && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
 }
 
-// volumeDifferences returns where the limits of one type contradict those of another. A limit that one of them does not
-// set is no contradiction, unless both must be alike.
-func volumeDifferences(one, other map[string]int32, alike bool) []string {
-	drivers := sets.KeySet(one)
-	if alike {
-		drivers = drivers.Union(sets.KeySet(other))
-	}
-	return lo.FilterMap(sets.List(drivers), func(driver string, _ int) (string, bool) {
-		mine, isMine := one[driver]
-		theirs, isTheirs := other[driver]
-		return fmt.Sprintf("volumeAttachmentLimits.%s: %s instead of %s", driver,
-			orNone(strconv.Itoa(int(mine)), isMine), orNone(strconv.Itoa(int(theirs)), isTheirs)), isMine != isTheirs || mine != theirs
-	})
-}
-
 // volumes returns how many volumes of each CSI driver the annotation of cluster-autoscaler sets.
 func (a annotations) volumes() (map[string]int32, error) {
 	text := a[volumesAnnotation]

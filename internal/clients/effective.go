@@ -8,12 +8,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
 
 // Effective returns a client for Karpenter core, which does not send patches of NodeClaims that cannot change
@@ -65,7 +62,7 @@ func onlyHydrates(node client.Object, changes map[string]any) bool {
 	}
 	metadata, _ := changes["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
-	_, found := labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]
+	_, found := labels[NodeTemplateLabel]
 	return found && len(labels) == 1 && len(metadata) == 1
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 )
+
+// NodeTemplateLabel is the label of Nodes with the name of their KarpenterMachineTemplate, which Karpenter sets.
+var NodeTemplateLabel = karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})
 
 // IsTemplate reports whether a reference to a NodeClass names a KarpenterMachineTemplate.
 func IsTemplate(ref *karpv1.NodeClassReference) bool {

@@ -17,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
+	asking "github.com/karpenter-capi/karpenter-capi/test/harness/ask"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
@@ -37,7 +36,7 @@ func TestMigrate(t *testing.T) {
 	create(ctx, g, s, kinds.MachineDeployment, "migrate.yaml")
 	m := &migration{s: s, steps: openGuide(t, s, "first-node.md")}
 	m.awaitMachines(ctx, g, 2)
-	before := m.machines(ctx, g)
+	_, before := m.machines(ctx, g)
 
 	plan, _ := m.ask(ctx, g, "migrate", "cluster-autoscaler")
 	forward, back, found := strings.Cut(plan, "# The way back:")
@@ -55,7 +54,8 @@ func TestMigrate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(running).To(Equal(4))
 	}).WithTimeout(2 * time.Minute).WithPolling(poll).Should(Succeed())
-	g.Expect(m.machines(ctx, g)).To(ContainElements(before), "the Machines that existed before")
+	_, now := m.machines(ctx, g)
+	g.Expect(now).To(ContainElements(before), "the Machines that existed before")
 	claims := &karpv1.NodeClaimList{}
 	g.Expect(s.Workload.List(ctx, claims)).To(Succeed())
 	g.Expect(claims.Items).To(HaveLen(2))
@@ -68,7 +68,8 @@ func TestMigrate(t *testing.T) {
 		g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	}).WithTimeout(2 * time.Minute).WithPolling(poll).Should(Succeed())
 	m.awaitMachines(ctx, g, 2)
-	g.Expect(m.machines(ctx, g)).To(ConsistOf(before), "the Machines that existed before")
+	_, now = m.machines(ctx, g)
+	g.Expect(now).To(ConsistOf(before), "the Machines that existed before")
 }
 
 // migration runs the steps of a plan on a stack.
@@ -79,11 +80,9 @@ type migration struct {
 
 // ask runs a command of the plugin, and returns what it prints to both outputs.
 func (m *migration) ask(ctx context.Context, g *WithT, arguments ...string) (out, messages string) {
-	streams, _, printed, errOut := genericiooptions.NewTestIOStreams()
-	command := plugin.NewCommand(streams)
-	command.SetArgs(append(arguments, "--kubeconfig", m.s.Kubeconfig(), "--management-kubeconfig", m.s.ManagementKubeconfig()))
-	g.Expect(command.ExecuteContext(ctx)).To(Succeed())
-	return printed.String(), errOut.String()
+	out, messages, err := asking.Run(ctx, m.s, arguments...)
+	g.Expect(err).NotTo(HaveOccurred())
+	return out, messages
 }
 
 // run runs those commands of a part of a plan that begin with one of the given words, each in its cluster.
@@ -109,20 +108,20 @@ func (m *migration) run(ctx context.Context, t *testing.T, g *WithT, part string
 	g.Expect(count).NotTo(BeZero(), "commands that begin with %v in\n%s", beginnings, part)
 }
 
-func (m *migration) machines(ctx context.Context, g Gomega) []types.UID {
+// machines returns the Machines of the MachineDeployment, and their UIDs.
+func (m *migration) machines(ctx context.Context, g Gomega) ([]clusterv1.Machine, []types.UID) {
 	machines := &clusterv1.MachineList{}
 	g.Expect(m.s.Management.List(ctx, machines, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "workers-a"})).To(Succeed())
-	return lo.Map(machines.Items, func(machine clusterv1.Machine, _ int) types.UID { return machine.UID })
+	return machines.Items, lo.Map(machines.Items, func(machine clusterv1.Machine, _ int) types.UID { return machine.UID })
 }
 
 // awaitMachines waits until there are so many Machines, each with a Node that is ready.
 func (m *migration) awaitMachines(ctx context.Context, g *WithT, count int) {
 	g.Eventually(ctx, func(g Gomega) {
-		machines := &clusterv1.MachineList{}
-		g.Expect(m.s.Management.List(ctx, machines, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: "workers-a"})).To(Succeed())
-		g.Expect(machines.Items).To(HaveLen(count))
-		for i := range machines.Items {
-			g.Expect(machines.Items[i].Status.NodeRef.IsDefined()).To(BeTrue(), "Machine %s has no Node", machines.Items[i].Name)
+		machines, _ := m.machines(ctx, g)
+		g.Expect(machines).To(HaveLen(count))
+		for i := range machines {
+			g.Expect(machines[i].Status.NodeRef.IsDefined()).To(BeTrue(), "Machine %s has no Node", machines[i].Name)
 		}
 	}).WithTimeout(3 * time.Minute).WithPolling(poll).Should(Succeed())
 }

@@ -16,14 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/cost"
-	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/tree"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/why"
+	asking "github.com/karpenter-capi/karpenter-capi/test/harness/ask"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
 )
@@ -98,13 +97,11 @@ func TestWhy(t *testing.T) {
 
 // ask runs a command of the plugin for the clusters of a stack, and reads its answer.
 func ask(ctx context.Context, s *stack.Stack, into any, arguments ...string) error {
-	streams, _, out, _ := genericiooptions.NewTestIOStreams()
-	command := plugin.NewCommand(streams)
-	command.SetArgs(append(arguments, "-o", "json", "--kubeconfig", s.Kubeconfig(), "--management-kubeconfig", s.ManagementKubeconfig()))
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := command.ExecuteContext(ctx); err != nil {
+	out, _, err := asking.Run(ctx, s, append(arguments, "-o", "json")...)
+	if err != nil {
 		return err
 	}
-	return json.Unmarshal(out.Bytes(), into)
+	return json.Unmarshal([]byte(out), into)
 }

@@ -14,11 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
 )
 
 // root is the folder in the archive.
@@ -61,7 +62,7 @@ func (b *Bundle) add(folder string, redact redaction, object client.Object) {
 		b.unread(err)
 		return
 	}
-	content, err := contentOf(object)
+	content, err := view.Content(object)
 	if err != nil {
 		b.unread(fmt.Errorf("%s %s: %w", kind.Kind, client.ObjectKeyFromObject(object), err))
 		return
@@ -80,17 +81,6 @@ func (b *Bundle) add(folder string, redact redaction, object client.Object) {
 	}
 	b.documents[path][object.GetNamespace()+"/"+object.GetName()] = document
 	b.known[known(kind.Kind, object.GetNamespace(), object.GetName())] = true
-}
-
-// contentOf returns a copy of an object as JSON. The converter of package runtime does not call the MarshalJSON of the durations in
-// NodePools and NodeClaims.
-func contentOf(object client.Object) (map[string]any, error) {
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	content := map[string]any{}
-	return content, json.Unmarshal(text, &content)
 }
 
 // known returns a text that identifies an object.

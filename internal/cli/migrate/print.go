@@ -4,7 +4,6 @@ package migrate
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,13 +59,8 @@ func printSteps(out *bytes.Buffer, title string, steps []Step) {
 
 // Written returns an object with what a user writes, and without status.
 func Written(object client.Object) (*unstructured.Unstructured, error) {
-	// The converter of package runtime does not call the MarshalJSON of the durations in NodePools.
-	text, err := json.Marshal(object)
+	content, err := view.Content(object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", object.GetName(), err)
-	}
-	content := map[string]any{}
-	if err := json.Unmarshal(text, &content); err != nil {
 		return nil, fmt.Errorf("%s: %w", object.GetName(), err)
 	}
 	unstructured.RemoveNestedField(content, "status")

@@ -10,7 +10,6 @@ import (
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -125,7 +124,7 @@ func (t *Templates) OfNode(ctx context.Context, object client.Object) []string {
 		}
 		return nil
 	}
-	return lo.Compact([]string{node.Labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]})
+	return lo.Compact([]string{node.Labels[clients.NodeTemplateLabel]})
 }
 
 // Now enqueues the templates of an object at once.

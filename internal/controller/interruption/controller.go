@@ -9,7 +9,6 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +23,6 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
@@ -75,7 +73,7 @@ func (r *Reconciler) ends(object client.Object) bool {
 
 // ours reports whether Karpenter has registered a Node for a NodeClaim of this operator.
 func ours(node *corev1.Node) bool {
-	_, ofTemplate := node.Labels[karpv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.Kind})]
+	_, ofTemplate := node.Labels[clients.NodeTemplateLabel]
 	return ofTemplate && node.Labels[karpv1.NodeRegisteredLabelKey] == "true"
 }
 

@@ -151,7 +151,7 @@ type report struct {
 	instanceType          string
 	capacity, allocatable corev1.ResourceList
 	// volumes are how many volumes of each CSI driver can be attached, by the name of the driver.
-	volumes corev1.ResourceList
+	volumes map[string]int32
 }
 
 // learn returns the capacity of the instance types that differ from their declaration, by

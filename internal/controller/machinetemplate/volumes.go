@@ -22,9 +22,9 @@ import (
 
 // +kubebuilder:rbac:roleName=workload-role,groups=storage.k8s.io,resources=csinodes,verbs=list;watch
 
-// volumes returns how many volumes of each CSI driver can be attached to a Node, as quantities, so that they are learned
-// as those of resources are. The kubelet creates the CSINode with its first driver.
-func (r *Reconciler) volumes(ctx context.Context, node string) (corev1.ResourceList, error) {
+// volumes returns how many volumes of each CSI driver can be attached to a Node. The kubelet creates the CSINode with its first
+// driver.
+func (r *Reconciler) volumes(ctx context.Context, node string) (map[string]int32, error) {
 	csiNode := &storagev1.CSINode{}
 	if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: node}, csiNode, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -32,24 +32,23 @@ func (r *Reconciler) volumes(ctx context.Context, node string) (corev1.ResourceL
 		}
 		return nil, fmt.Errorf("getting CSINode %s: %w", node, err)
 	}
-	limits := corev1.ResourceList{}
-	for driver, limit := range catalog.VolumeLimits(csiNode) {
-		limits[corev1.ResourceName(driver)] = *resource.NewQuantity(int64(limit), resource.DecimalSI)
-	}
-	return limits, nil
+	return catalog.VolumeLimits(csiNode), nil
+}
+
+// asQuantities returns limits as quantities, so that they are learned as those of resources are.
+func asQuantities(limits map[string]int32) corev1.ResourceList {
+	return lo.MapEntries(limits, func(driver string, limit int32) (corev1.ResourceName, resource.Quantity) {
+		return corev1.ResourceName(driver), *resource.NewQuantity(int64(limit), resource.DecimalSI)
+	})
 }
 
 // typicalVolumes returns how many volumes can be attached to most Nodes of a type. A driver that no Node reports any more
 // is left out, as is one that reports 0.
 func typicalVolumes(known v1alpha1.ObservedCapacity, reports []report) map[string]int32 {
-	before := corev1.ResourceList{}
-	for driver, limit := range known.VolumeAttachmentLimits {
-		before[corev1.ResourceName(driver)] = *resource.NewQuantity(int64(limit), resource.DecimalSI)
-	}
-	lists := lo.Map(reports, func(r report, _ int) corev1.ResourceList { return r.volumes })
+	lists := lo.Map(reports, func(r report, _ int) corev1.ResourceList { return asQuantities(r.volumes) })
 	drivers := lo.Uniq(lo.FlatMap(lists, func(list corev1.ResourceList, _ int) []corev1.ResourceName { return lo.Keys(list) }))
 	var limits map[string]int32
-	for driver, limit := range typical(drivers, before, lists) {
+	for driver, limit := range typical(drivers, asQuantities(known.VolumeAttachmentLimits), lists) {
 		if limits == nil {
 			limits = map[string]int32{}
 		}

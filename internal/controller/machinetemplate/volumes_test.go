@@ -21,9 +21,9 @@ import (
 // How many volumes can be attached is learned from most Nodes, as capacity is. A driver that is not declared counts, too.
 func TestVolumesAreLearned(t *testing.T) {
 	type limits = map[string]int32
-	of := func(volumes ...string) report {
+	of := func(volumes limits) report {
 		r := m5("8Gi", "7Gi")
-		r.volumes = quantities(volumes...)
+		r.volumes = volumes
 		return r
 	}
 	declared := func(volumes map[string]int) func(string) *cloudprovider.InstanceType {
@@ -40,18 +40,18 @@ func TestVolumesAreLearned(t *testing.T) {
 		reports  []report
 		want     limits // nil if nothing is learned
 	}{
-		"no driver":                           {reports: []report{of()}},
-		"a driver that is not declared":       {reports: []report{of(ebs, "26")}, want: limits{ebs: 26}},
-		"what is declared is not stored":      {declared: map[string]int{ebs: 26}, reports: []report{of(ebs, "26")}},
-		"another number":                      {declared: map[string]int{ebs: 26}, reports: []report{of(ebs, "24")}, want: limits{ebs: 24}},
-		"two drivers":                         {declared: map[string]int{ebs: 26}, reports: []report{of(ebs, "26", efs, "4")}, want: limits{ebs: 26, efs: 4}},
-		"the least of two":                    {reports: []report{of(ebs, "26"), of(ebs, "25")}, want: limits{ebs: 25}},
-		"but not one of five":                 {reports: append(slices.Repeat([]report{of(ebs, "26")}, 4), of(ebs, "3")), want: limits{ebs: 26}},
-		"a Node on which it does not run yet": {reports: []report{of(ebs, "26"), of()}, want: limits{ebs: 26}},
-		"a driver that reports 0":             {reports: []report{of(ebs, "0")}},
+		"no driver":                           {reports: []report{of(nil)}},
+		"a driver that is not declared":       {reports: []report{of(limits{ebs: 26})}, want: limits{ebs: 26}},
+		"what is declared is not stored":      {declared: map[string]int{ebs: 26}, reports: []report{of(limits{ebs: 26})}},
+		"another number":                      {declared: map[string]int{ebs: 26}, reports: []report{of(limits{ebs: 24})}, want: limits{ebs: 24}},
+		"two drivers":                         {declared: map[string]int{ebs: 26}, reports: []report{of(limits{ebs: 26, efs: 4})}, want: limits{ebs: 26, efs: 4}},
+		"the least of two":                    {reports: []report{of(limits{ebs: 26}), of(limits{ebs: 25})}, want: limits{ebs: 25}},
+		"but not one of five":                 {reports: append(slices.Repeat([]report{of(limits{ebs: 26})}, 4), of(limits{ebs: 3})), want: limits{ebs: 26}},
+		"a Node on which it does not run yet": {reports: []report{of(limits{ebs: 26}), of(nil)}, want: limits{ebs: 26}},
+		"a driver that reports 0":             {reports: []report{of(limits{ebs: 0})}},
 		"it stays without Nodes":              {stored: limits{ebs: 26}, want: limits{ebs: 26}},
-		"a driver that was removed":           {stored: limits{ebs: 26}, reports: []report{of(efs, "4")}, want: limits{efs: 4}},
-		"a number that was corrected":         {stored: limits{ebs: 26}, reports: []report{of(ebs, "24")}, want: limits{ebs: 24}},
+		"a driver that was removed":           {stored: limits{ebs: 26}, reports: []report{of(limits{efs: 4})}, want: limits{efs: 4}},
+		"a number that was corrected":         {stored: limits{ebs: 26}, reports: []report{of(limits{ebs: 24})}, want: limits{ebs: 24}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stored []v1alpha1.ObservedCapacity

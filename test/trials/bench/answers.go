@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/ask"
 )
 
 // answers are the commands of the kubectl plugin that are measured.
@@ -38,12 +37,9 @@ func (t *trial) answer(ctx context.Context) (map[string]float64, error) {
 	}
 	taken := map[string]float64{}
 	for _, name := range answers {
-		streams, _, printed, _ := genericiooptions.NewTestIOStreams()
-		command := plugin.NewCommand(streams)
-		command.SetArgs(append(append([]string{name}, objects[name]...), "--kubeconfig", t.Kubeconfig(), "--management-kubeconfig", t.ManagementKubeconfig()))
 		limited, cancel := context.WithTimeout(ctx, answerWithin)
 		began := time.Now()
-		err := command.ExecuteContext(limited)
+		printed, _, err := ask.Run(limited, t.Stack, append([]string{name}, objects[name]...)...)
 		cancel()
 		if err != nil {
 			return nil, fmt.Errorf("kubectl karpenter-capi %s: %w\n%s", name, err, printed)

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-
-	"github.com/karpenter-capi/karpenter-capi/internal/cli/plugin"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/ask"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
@@ -21,11 +19,8 @@ const lookWithin = 10 * time.Second
 func (s *story) look(ctx context.Context) (string, error) {
 	var text strings.Builder
 	for _, name := range []string{"tree", "cost"} {
-		streams, _, out, _ := genericiooptions.NewTestIOStreams()
-		command := plugin.NewCommand(streams)
-		command.SetArgs(append([]string{name}, flags(s.Stack)...))
 		limited, cancel := context.WithTimeout(ctx, lookWithin)
-		err := command.ExecuteContext(limited)
+		out, _, err := ask.Run(limited, s.Stack, name)
 		cancel()
 		if err != nil {
 			return "", fmt.Errorf("kubectl karpenter-capi %s: %w", name, err)
@@ -37,10 +32,5 @@ func (s *story) look(ctx context.Context) (string, error) {
 
 // live returns the command that shows the tree of a stack whenever it changes.
 func live(on *stack.Stack) string {
-	return "kubectl-karpenter_capi tree --watch " + strings.Join(flags(on), " ")
-}
-
-// flags are those of the kubectl plugin for the clusters of a stack.
-func flags(on *stack.Stack) []string {
-	return []string{"--kubeconfig", on.Kubeconfig(), "--management-kubeconfig", on.ManagementKubeconfig()}
+	return "kubectl-karpenter_capi tree --watch " + strings.Join(ask.Flags(on), " ")
 }
