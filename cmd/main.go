@@ -26,7 +26,7 @@ const memoryShare = 0.9
 // gcPercent is how much the heap may grow between two garbage collections, in percent of what is live; Go's default is 100.
 // A burst of NodeClaims makes a lot of garbage, and its collection was up to a fifth of the CPU. The soft memory limit
 // makes it more frequent where memory is short. The environment variable GOGC overrides it.
-const gcPercent = 200
+const gcPercent = 300
 
 func main() {
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {

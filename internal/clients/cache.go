@@ -44,6 +44,7 @@ func newManagementCache(served types.NamespacedName, allowed tenancy.Rules) cach
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		options.DefaultNamespaces = map[string]cache.Config{served.Namespace: {}}
 		options.DefaultTransform = cache.TransformStripManagedFields()
+		options.Mapper = &mappings{RESTMapper: options.Mapper}
 
 		unlabelled := options
 		unlabelled.DefaultLabelSelector = withoutCluster()

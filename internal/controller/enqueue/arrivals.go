@@ -8,12 +8,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 )
 
 const (
-	// quiet is how long no claim must have come for a burst to be complete. It is not longer than the window, so that a single
-	// claim never waits for it.
-	quiet = window
+	// quiet is how long no claim must have come for a burst to be complete. It is not longer than the window of a claim, so that
+	// a single one never waits for it.
+	quiet = 100 * time.Millisecond
 	// patience is the longest time that the first claim of a burst waits for the others.
 	patience = 400 * time.Millisecond
 )
@@ -54,16 +57,21 @@ func (s *Spacing) Arrive(before, resource string) {
 	s.bursts[resource] = burst
 }
 
-// ofClaims enqueues the resource of a claim, and stores when a claim comes to it.
+// ofClaims enqueues the resource of a claim, and stores when a claim comes to it. A claim waits for its Machine as soon as it has
+// come and is launched, which core writes one after the other.
 func (s *Spacing) ofClaims() handler.EventHandler {
 	enqueued := s.of(ofClaim)
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			s.Arrive("", ofClaim(e.Object))
-			enqueued.Create(ctx, e, q)
+			s.add(q, ofClaim(e.Object), ofNewClaim)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			s.Arrive(ofClaim(e.ObjectOld), ofClaim(e.ObjectNew))
+			before, after := ofClaim(e.ObjectOld), ofClaim(e.ObjectNew)
+			s.Arrive(before, after)
+			if old, isClaim := e.ObjectOld.(*karpv1.NodeClaim); before != after || isClaim && !nodeclaims.IsLaunched(old) {
+				s.add(q, after, ofNewClaim)
+			}
 			enqueued.Update(ctx, e, q)
 		},
 		DeleteFunc:  enqueued.Delete,

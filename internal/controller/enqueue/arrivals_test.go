@@ -3,13 +3,17 @@
 package enqueue
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -25,7 +29,7 @@ func TestMoreExpected(t *testing.T) {
 		want  time.Duration
 	}{
 		"none":                                {},
-		"one, after the window":               {came: []time.Duration{0}, after: window},
+		"one, after a quiet time":             {came: []time.Duration{0}, after: quiet},
 		"another has just come":               {came: []time.Duration{0, 90 * ms}, after: 100 * ms, want: 90 * ms},
 		"the last came a second before":       {came: []time.Duration{0, 90 * ms}, after: time.Second},
 		"they still come":                     {came: []time.Duration{0, 90 * ms, 180 * ms, 270 * ms, 360 * ms}, after: 370 * ms, want: 30 * ms},
@@ -81,6 +85,55 @@ func TestArrivals(t *testing.T) {
 			if got := spacing.MoreExpected("r") > 0; got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
+		})
+	}
+}
+
+// A claim is urgent until it is launched and the resource has handled that. Nothing waits for what follows.
+func TestClaimsThatWaitAreUrgent(t *testing.T) {
+	of := func(resource string, launched bool) *karpv1.NodeClaim {
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ScalableResourceAnnotation: resource}}}
+		if launched {
+			claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		}
+		return claim
+	}
+	update := func(before, after *karpv1.NodeClaim) func(context.Context, handler.EventHandler, queue) {
+		return func(ctx context.Context, events handler.EventHandler, q queue) {
+			events.Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+		}
+	}
+	for name, tc := range map[string]struct {
+		send func(context.Context, handler.EventHandler, queue)
+		want urgency
+	}{
+		"created": {func(ctx context.Context, events handler.EventHandler, q queue) {
+			events.Create(ctx, event.CreateEvent{Object: of("r", false)}, q)
+		}, ofNewClaim},
+		"gets its name":       {update(of("", false), of("r", false)), ofNewClaim},
+		"is launched":         {update(of("r", false), of("r", true)), ofNewClaim},
+		"changes after that":  {update(of("r", true), of("r", true)), ofOthers},
+		"moves to a resource": {update(of("s", true), of("r", true)), ofNewClaim},
+		"is deleted": {func(ctx context.Context, events handler.EventHandler, q queue) {
+			events.Delete(ctx, event.DeleteEvent{Object: of("r", true)}, q)
+		}, ofOthers},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := priorityqueue.New[reconcile.Request](t.Name())
+				began := time.Now()
+				tc.send(t.Context(), NewSpacing(clock.RealClock{}).ofClaims(), q)
+				for {
+					if item, _ := q.Get(); item.Name == "r" {
+						break
+					}
+				}
+				if got := time.Since(began); got != tc.want.window {
+					t.Errorf("handled after %s, want %s", got, tc.want.window)
+				}
+				q.ShutDown()
+				synctest.Wait()
+			})
 		})
 	}
 }

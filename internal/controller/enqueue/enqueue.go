@@ -166,12 +166,12 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // belonged before.
 func (s *Spacing) of(resource func(client.Object) string) handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { s.add(q, resource(e.Object)) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { s.add(q, resource(e.Object), ofOthers) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			s.add(q, resource(e.ObjectOld))
-			s.add(q, resource(e.ObjectNew))
+			s.add(q, resource(e.ObjectOld), ofOthers)
+			s.add(q, resource(e.ObjectNew), ofOthers)
 		},
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { s.add(q, resource(e.Object)) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { s.add(q, resource(e.Object)) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { s.add(q, resource(e.Object), ofOthers) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q queue) { s.add(q, resource(e.Object), ofOthers) },
 	}
 }

@@ -15,17 +15,30 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 )
 
+// urgency is how soon an event is handled.
+type urgency struct {
+	// window is the time in which the events of a burst are collected into one reconcile.
+	window time.Duration
+	// gapPerObject is by how much the reconciles of a resource begin further apart for each of its claims and Machines. A
+	// reconcile takes a few microseconds for each of them.
+	gapPerObject time.Duration
+}
+
+var (
+	// ofNewClaim is for a claim that waits for a Machine. Karpenter creates many at once. With 1,000 claims and their Machines,
+	// reconciles begin 250 ms apart.
+	ofNewClaim = urgency{window: 100 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
+	// ofNewMachine is for a Machine for which a claim waits, if the last reconcile began longer ago than minGap.
+	ofNewMachine = urgency{window: 20 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
+	// ofOthers is for all other events, for which no Pod waits. They are several for each claim. With 200 claims and their
+	// Machines, reconciles begin 200 ms apart.
+	ofOthers = urgency{window: 250 * time.Millisecond, gapPerObject: 500 * time.Microsecond}
+)
+
 const (
-	// window is the time in which the events of a burst are collected into one reconcile:
-	// Karpenter creates many claims at once, and a MachineSet creates many Machines.
-	window = 100 * time.Millisecond
-	// machineWindow is the same for new Machines, if the last reconcile began longer ago than the window.
-	machineWindow = 20 * time.Millisecond
-	// gapPerObject is by how much the reconciles of a resource begin further apart for each of its
-	// claims and Machines: 250 ms for 1,000 claims with their Machines. A reconcile takes a few
-	// microseconds for each of them.
-	gapPerObject = 125 * time.Microsecond
-	// maxGap is the longest time between the beginnings of two reconciles.
+	// minGap is the shortest time between the beginnings of two reconciles.
+	minGap = 100 * time.Millisecond
+	// maxGap is the longest time between them. Cluster API also works on each object once a second.
 	maxGap = time.Second
 )
 
@@ -34,8 +47,7 @@ const (
 // that grows with their number, the CPU for a burst of claims would grow with the square of it. With the
 // gap, a resource of any size uses about the same share of a core.
 //
-// The first event after a quiet time only waits for the window, or less if it is a new Machine, and no event waits longer than
-// maxGap.
+// The first event after a quiet time only waits for the window of its urgency, and no event waits longer than maxGap.
 // Times that a reconciler requests itself, and retries after errors, are not delayed. A restart forgets
 // the gaps, so that one reconcile is earlier.
 type Spacing struct {
@@ -50,10 +62,10 @@ type Spacing struct {
 	bursts map[string]arrivals
 }
 
-// pass is when a reconcile began, and the gap until the next one.
+// pass is when a reconcile began, and how many claims and Machines the last one has read.
 type pass struct {
-	began time.Time
-	gap   time.Duration
+	began   time.Time
+	objects int
 }
 
 // NewSpacing returns the spacing of the reconciles of one controller.
@@ -78,7 +90,7 @@ func (s *Spacing) Enqueue(resource string) {
 	q := s.queue
 	s.mu.Unlock()
 	if q != nil {
-		s.add(q, resource)
+		s.add(q, resource, ofOthers)
 	}
 }
 
@@ -86,7 +98,7 @@ func (s *Spacing) Enqueue(resource string) {
 func (s *Spacing) Begin(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.passes[resource] = pass{began: s.clock.Now(), gap: max(window, s.passes[resource].gap)}
+	s.passes[resource] = pass{began: s.clock.Now(), objects: s.passes[resource].objects}
 	if burst, ok := s.bursts[resource]; ok && s.clock.Since(burst.last) > patience {
 		delete(s.bursts, resource)
 	}
@@ -102,39 +114,39 @@ func (s *Spacing) SetSize(resource string, objects int) {
 		delete(s.bursts, resource)
 		return
 	}
-	gap := max(window, min(time.Duration(objects)*gapPerObject, maxGap))
 	last, ok := s.passes[resource]
 	if !ok {
 		last.began = s.clock.Now()
 	}
-	s.passes[resource] = pass{began: last.began, gap: gap}
+	s.passes[resource] = pass{began: last.began, objects: objects}
 }
 
-// delay returns the time after which an event of a resource is handled, which is at least the shortest.
-func (s *Spacing) delay(resource string, shortest time.Duration) time.Duration {
+// delay returns the time after which an event of a resource is handled.
+func (s *Spacing) delay(resource string, of urgency) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.passes[resource]                 // without one, there is no gap
+	last, known := s.passes[resource]
+	if !known {
+		return of.window
+	}
+	gap := max(minGap, min(time.Duration(last.objects)*of.gapPerObject, maxGap))
 	since := max(0, s.clock.Since(last.began)) // less than 0 if the clock was set back
-	return max(shortest, last.gap-since)
+	return max(of.window, gap-since)
 }
 
-// add enqueues a resource for an event.
-func (s *Spacing) add(q queue, resource string) { s.addAfter(q, resource, window) }
-
-// addAfter enqueues a resource for an event that waits for the shortest time at least.
-func (s *Spacing) addAfter(q queue, resource string, shortest time.Duration) {
+// add enqueues a resource for an event. If it waits already, the earlier time counts.
+func (s *Spacing) add(q queue, resource string, of urgency) {
 	if resource != "" {
-		q.AddAfter(request(resource), s.delay(resource, shortest))
+		q.AddAfter(request(resource), s.delay(resource, of))
 	}
 }
 
-// ofMachines enqueues the resource of a Machine, and does not wait for the window if it is new: a claim waits for its link.
+// ofMachines enqueues the resource of a Machine. A claim waits for a new one.
 func (s *Spacing) ofMachines() handler.EventHandler {
 	enqueued := s.of(clients.ResourceOf)
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			s.addAfter(q, clients.ResourceOf(e.Object), machineWindow)
+			s.add(q, clients.ResourceOf(e.Object), ofNewMachine)
 		},
 		UpdateFunc: enqueued.Update, DeleteFunc: enqueued.Delete, GenericFunc: enqueued.Generic,
 	}

@@ -14,26 +14,31 @@ import (
 )
 
 func TestSpacingDelay(t *testing.T) {
+	const ms = time.Millisecond
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		sizes []int         // of the reconciles so far, one in 10 s
 		took  time.Duration // how long each of them took to read its objects
 		since time.Duration // since the last of them has read them
-		want  time.Duration
+		// want has the delays of a new claim, of a new Machine, and of other events.
+		want [3]time.Duration
 	}{
-		"before the first reconcile":             {want: 100 * time.Millisecond},
-		"a small resource":                       {sizes: []int{200}, want: 100 * time.Millisecond},
-		"a resource of medium size":              {sizes: []int{1200}, want: 150 * time.Millisecond},
-		"1,000 claims with their Machines":       {sizes: []int{2000}, want: 250 * time.Millisecond},
-		"during the gap":                         {sizes: []int{2000}, since: 100 * time.Millisecond, want: 150 * time.Millisecond},
-		"near the end of the gap":                {sizes: []int{2000}, since: 200 * time.Millisecond, want: 100 * time.Millisecond},
-		"after the clock was set back":           {sizes: []int{2000}, since: -10 * time.Minute, want: 250 * time.Millisecond},
-		"after a quiet time":                     {sizes: []int{2000}, since: time.Minute, want: 100 * time.Millisecond},
-		"a huge resource":                        {sizes: []int{100_000}, want: time.Second},
-		"a resource that has become large":       {sizes: []int{200, 2000}, want: 250 * time.Millisecond},
-		"a large resource that stays so":         {sizes: []int{2000, 2000}, want: 250 * time.Millisecond},
-		"a large resource that takes long":       {sizes: []int{2000, 2000}, took: 50 * time.Millisecond, want: 200 * time.Millisecond},
-		"a large resource that has become small": {sizes: []int{2000, 2}, want: 100 * time.Millisecond},
+		"before the first reconcile":             {want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
+		"soon after a small one":                 {sizes: []int{2}, since: 30 * ms, want: [...]time.Duration{100 * ms, 70 * ms, 250 * ms}},
+		"later":                                  {sizes: []int{2}, since: time.Second, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
+		"200 claims with their Machines":         {sizes: []int{400}, want: [...]time.Duration{100 * ms, 100 * ms, 250 * ms}},
+		"600 claims with their Machines":         {sizes: []int{1200}, want: [...]time.Duration{150 * ms, 150 * ms, 600 * ms}},
+		"1,000 claims with their Machines":       {sizes: []int{2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
+		"during the gap":                         {sizes: []int{2000}, since: 100 * ms, want: [...]time.Duration{150 * ms, 150 * ms, 900 * ms}},
+		"near the end of the gap":                {sizes: []int{2000}, since: 200 * ms, want: [...]time.Duration{100 * ms, 50 * ms, 800 * ms}},
+		"after the clock was set back":           {sizes: []int{2000}, since: -10 * time.Minute, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
+		"after a quiet time":                     {sizes: []int{2000}, since: time.Minute, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
+		"a huge resource":                        {sizes: []int{100_000}, want: [...]time.Duration{time.Second, time.Second, time.Second}},
+		"a resource that has become large":       {sizes: []int{200, 2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
+		"a large resource that stays so":         {sizes: []int{2000, 2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
+		"a large resource that takes long":       {sizes: []int{2000, 2000}, took: 50 * ms, want: [...]time.Duration{200 * ms, 200 * ms, 950 * ms}},
+		"a large resource that has become small": {sizes: []int{2000, 2}, want: [...]time.Duration{100 * ms, 100 * ms, 250 * ms}},
+		"a resource that has become empty":       {sizes: []int{2000, 0}, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(start)
@@ -45,42 +50,16 @@ func TestSpacingDelay(t *testing.T) {
 				spacing.SetSize("resource", size)
 			}
 			clock.SetTime(clock.Now().Add(tc.since))
-			if got := spacing.delay("resource", window); got != tc.want {
-				t.Errorf("got a delay of %s, want %s", got, tc.want)
+			delays := func(of string) [3]time.Duration {
+				return [...]time.Duration{spacing.delay(of, ofNewClaim), spacing.delay(of, ofNewMachine), spacing.delay(of, ofOthers)}
 			}
-			if got := spacing.delay("another", window); got != window {
-				t.Errorf("got a delay of %s for another resource, want %s", got, window)
+			if got := delays("resource"); got != tc.want {
+				t.Errorf("got delays of %s, want %s", got, tc.want)
+			}
+			if got, want := delays("another"), [...]time.Duration{100 * ms, 20 * ms, 250 * ms}; got != want {
+				t.Errorf("got delays of %s for another resource, want %s", got, want)
 			}
 		})
-	}
-}
-
-// A new Machine is handled sooner, but not sooner than the gap after the last reconcile ends.
-func TestNewMachineIsHandledSoon(t *testing.T) {
-	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-	spacing := NewSpacing(clock)
-	for _, step := range []struct {
-		size  int
-		since time.Duration
-		want  time.Duration
-	}{
-		{want: machineWindow},
-		{size: 2, since: 30 * time.Millisecond, want: 70 * time.Millisecond},
-		{size: 2, since: time.Second, want: machineWindow},
-		{size: 2000, since: 100 * time.Millisecond, want: 150 * time.Millisecond},
-	} {
-		if step.size > 0 {
-			spacing.Begin("resource")
-			spacing.SetSize("resource", step.size)
-		}
-		clock.SetTime(clock.Now().Add(step.since))
-		if got := spacing.delay("resource", machineWindow); got != step.want {
-			t.Errorf("%d objects, %s after the last reconcile: got %s, want %s", step.size, step.since, got, step.want)
-		}
-	}
-	spacing.SetSize("resource", 0)
-	if len(spacing.passes) > 0 {
-		t.Errorf("a resource without objects is not forgotten: %+v", spacing.passes)
 	}
 }
 
@@ -93,7 +72,7 @@ func TestSpacingCollectsEvents(t *testing.T) {
 		objects int
 		gap     time.Duration
 	}{
-		"few objects":  {objects: 20, gap: window},
+		"few objects":  {objects: 20, gap: minGap},
 		"many objects": {objects: 2000, gap: 250 * time.Millisecond},
 		"huge":         {objects: 100_000, gap: maxGap},
 	} {
@@ -119,7 +98,7 @@ func TestSpacingCollectsEvents(t *testing.T) {
 				for range duration / interval {
 					time.Sleep(interval)
 					last = time.Now()
-					spacing.add(q, "resource")
+					spacing.add(q, "resource", ofNewClaim)
 				}
 				time.Sleep(2 * maxGap)
 				q.ShutDown()
@@ -129,7 +108,7 @@ func TestSpacingCollectsEvents(t *testing.T) {
 					t.Errorf("got %d reconciles in %s, want %d at most", len(began), duration, most)
 				}
 				for i := 1; i < len(began); i++ {
-					if gap := began[i].Sub(began[i-1]); gap < tc.gap && i > 1 || gap > tc.gap+window {
+					if gap := began[i].Sub(began[i-1]); gap < tc.gap && i > 1 || gap > tc.gap+ofNewClaim.window {
 						t.Errorf("reconciles %d and %d begin %s apart, want %s", i, i+1, gap, tc.gap)
 					}
 				}

@@ -24,9 +24,13 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
 
-// templateWindow collects changes of NodeClaims and of generated objects, which are frequent
-// during a scale-out, into one reconcile of their template.
-const templateWindow = time.Second
+const (
+	// templateWindow collects changes of NodeClaims and of generated objects, which are frequent
+	// during a scale-out, into one reconcile of their template.
+	templateWindow = time.Second
+	// statusWindow does the same for changes of nothing but their status, which are the most frequent.
+	statusWindow = 3 * time.Second
+)
 
 // Templates maps objects of both clusters to the names of KarpenterMachineTemplates.
 type Templates struct {
@@ -134,21 +138,27 @@ func Now(templates func(context.Context, client.Object) []string) handler.EventH
 	})
 }
 
-// Later enqueues the templates of an object at the end of templateWindow.
+// Later enqueues the templates of an object at the end of templateWindow, or of statusWindow if only its status has changed.
 func Later(templates func(context.Context, client.Object) []string) handler.EventHandler {
-	add := func(ctx context.Context, q queue, object client.Object) {
+	add := func(ctx context.Context, q queue, object client.Object, window time.Duration) {
 		for _, name := range templates(ctx, object) {
-			q.AddAfter(request(name), templateWindow)
+			q.AddAfter(request(name), window)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object, templateWindow) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			add(ctx, q, e.ObjectNew)
 			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
-				add(ctx, q, e.ObjectOld) // its adoption has ended, or a user has removed its label
+				add(ctx, q, e.ObjectOld, templateWindow) // its adoption has ended, or a user has removed its label
+				add(ctx, q, e.ObjectNew, templateWindow)
+				return
 			}
+			window := templateWindow
+			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+				window = statusWindow
+			}
+			add(ctx, q, e.ObjectNew, window)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, templateWindow) },
 	}
 }

@@ -176,12 +176,22 @@ func TestLater(t *testing.T) {
 		return []string{object.GetLabels()[v1alpha1.TemplateLabel]}
 	})
 	for name, tc := range map[string]struct {
-		send func(context.Context, queue)
-		want []string
+		send  func(context.Context, queue)
+		after time.Duration // default: templateWindow
+		want  []string
 	}{
 		"a creation": {send: func(ctx context.Context, q queue) { events.Create(ctx, event.CreateEvent{Object: labelled("a")}, q) }, want: []string{"a"}},
-		"an update": {send: func(ctx context.Context, q queue) {
+		"an update of the status": {send: func(ctx context.Context, q queue) {
 			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("a")}, q)
+		}, after: statusWindow, want: []string{"a"}},
+		"an update of the spec": {send: func(ctx context.Context, q queue) {
+			changed := labelled("a")
+			changed.SetGeneration(2)
+			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: changed}, q)
+		}, want: []string{"a"}},
+		"an update of the status, and a deletion": {send: func(ctx context.Context, q queue) {
+			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("a")}, q)
+			events.Delete(ctx, event.DeleteEvent{Object: labelled("a")}, q)
 		}, want: []string{"a"}},
 		"an update of a label": {send: func(ctx context.Context, q queue) {
 			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("b")}, q)
@@ -197,12 +207,15 @@ func TestLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 				defer q.ShutDown()
+				began := time.Now()
 				tc.send(t.Context(), q)
+				end := began.Add(max(tc.after, templateWindow))
+				time.Sleep(time.Until(end.Add(-time.Millisecond)))
 				synctest.Wait()
 				if q.Len() > 0 {
 					t.Error("enqueued before the end of the window")
 				}
-				time.Sleep(2 * templateWindow)
+				time.Sleep(time.Until(end.Add(time.Millisecond)))
 				synctest.Wait()
 				var got []string
 				for range q.Len() {

@@ -39,3 +39,12 @@ func TestBusySeconds(t *testing.T) {
 		t.Errorf("got %v, want a total without other processes", got)
 	}
 }
+
+// The work takes long enough to be measured, and so short that no run becomes longer.
+func TestWork(t *testing.T) {
+	took, err := work()
+	if err != nil || took < 0.01 || took > 30 {
+		t.Errorf("got %.3f s and error %v", took, err)
+	}
+	t.Logf("the work took %.3f s", took)
+}

@@ -36,6 +36,9 @@ func (r *report) beside() string {
 	add("CPU of the whole stack per claim, kwok", milliseconds, median(kwok.name, (*result).stack))
 	add("CPU of the whole stack per claim, Cluster API alone", milliseconds, median(clusterAPI.name, (*result).stack))
 	add("CPU of the whole stack per claim, this operator", milliseconds, median(operator.name, (*result).stack))
+	for _, v := range variants {
+		add("the same work before the run, "+v.name, milliseconds, median(v.name, func(m *result) float64 { return m.Work }))
+	}
 	for _, v := range []variant{kwok, operator} {
 		add("at rest: CPU, "+v.name, cores, r.atRest(v, func(is *rest) float64 { return is.cores(v.component) }))
 		add("at rest: writes per minute, "+v.name, count, r.atRest(v, (*rest).writesPerMinute))

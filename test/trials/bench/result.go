@@ -17,6 +17,9 @@ type result struct {
 	Every time.Duration `json:"every,omitempty"`
 	Run   int           `json:"run"`
 
+	// Work is for how long one core was busy with the same work before the run, in seconds.
+	Work float64 `json:"work,omitempty"`
+
 	// Up runs from the creation of the Pods until all run, and Down from their deletion until nothing is left.
 	Up   phase `json:"up"`
 	Down phase `json:"down"`

@@ -66,6 +66,9 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
 		}
 		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Run: of.run, First: first}
+		if m.Work, err = work(); err != nil {
+			return err
+		}
 		if err := t.run(ctx, m); err != nil {
 			return fmt.Errorf("%s with %s: %w\nThe logs are in %s", of.variant.name, load, err, on.LogDir())
 		}
