@@ -132,6 +132,14 @@ const ConditionMachinesProgressing = "MachinesProgressing"
 //   - Unknown: not determined yet.
 const ConditionInstanceTypesValid = "InstanceTypesValid"
 
+// ConditionPriceAdjustmentsValid reports whether all adjustments in spec.pricing of a catalog have an effect. Ready does
+// not depend on it, because the others apply. A catalog without adjustments does not have this condition.
+//   - On: InstanceTypeCatalog
+//   - True: each of them applies to at least one offering.
+//   - False: some apply to no offering, and the message describes why. The others apply.
+//   - Unknown: not determined yet.
+const ConditionPriceAdjustmentsValid = "PriceAdjustmentsValid"
+
 // ConditionMachineAvailable reports whether the infrastructure can provide a machine for a NodeClaim. A NodeClaim
 // without this condition has had no failure, and Cluster API has always acted on what it waits for.
 //   - On: NodeClaim

@@ -78,9 +78,16 @@ type InstanceType struct {
 	// price of one machine of this type for one hour, for offerings that set no price
 	// themselves: a decimal number that is not negative, in the currency of all offerings
 	// of the cluster. pricing.factors of its catalog apply to it.
-	// Default: the price that follows from pricing. Example: "0.096".
+	// Default: the price that follows from hardware or pricing. Example: "0.096".
 	// +optional
 	Price Decimal `json:"price,omitempty"`
+
+	// hardware is what such a machine costs if it is your own, from which its price for one
+	// hour follows if price is not set: watts / 1000 × pricing.power.factor ×
+	// pricing.power.kilowattHour + purchasePrice / (depreciationMonths × 730).
+	// Default: none. Example: {watts: 450, purchasePrice: "9000", depreciationMonths: 48}.
+	// +optional
+	Hardware *Hardware `json:"hardware,omitempty"`
 
 	// offerings are the ways to buy this type, at most 64, and at most one for each pair
 	// of zone and capacity type.
@@ -91,6 +98,33 @@ type InstanceType struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Offerings []Offering `json:"offerings,omitempty"`
+}
+
+// DefaultDepreciationMonths is in how many months a purchase price is written off if hardware does not say so.
+const DefaultDepreciationMonths = 60
+
+// Hardware is what a machine costs that was bought.
+//
+// +kubebuilder:validation:MinProperties=1
+type Hardware struct {
+	// watts are the power that the machine needs on average. What a kilowatt hour costs is
+	// in pricing.power. Default: none. Example: 450.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Watts *int32 `json:"watts,omitempty"`
+
+	// purchasePrice is what the machine has cost, in the currency of the catalog, with all
+	// that is paid once for it. Default: "0". Example: "9000".
+	// +optional
+	PurchasePrice Decimal `json:"purchasePrice,omitempty"`
+
+	// depreciationMonths is in how many months the purchase price is written off. A month
+	// has 730 hours. Default: 60. Example: 48.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	DepreciationMonths *int32 `json:"depreciationMonths,omitempty"`
 }
 
 // LabelValue is the value of a node label.

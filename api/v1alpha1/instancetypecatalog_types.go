@@ -50,20 +50,22 @@ type InstanceTypeCatalogSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Source string `json:"source,omitempty"`
 
-	// currency of all prices in the list, as in ISO 4217. The operator does not convert
-	// prices: all offerings of a cluster must have the same currency. Default: none.
-	// Example: USD.
+	// currency of all prices in the list, as in ISO 4217. All offerings of a cluster must
+	// have the same currency. If this is another one, set pricing.conversion.
+	// Default: none. Example: USD.
 	// +optional
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=3
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	Currency string `json:"currency,omitempty"`
 
-	// pricing computes the prices that instance types and offerings do not set.
+	// pricing computes the prices that instance types and offerings do not set, and what is
+	// paid if that differs from these prices. Another field manager than that of the price
+	// list can own parts of it, such as adjustments.
 	// Default: none; then each instance type or each of its offerings must have a price.
 	// Example: {factors: [{capacityType: spot, factor: "0.35"}]}.
 	// +optional
-	Pricing *Pricing `json:"pricing,omitempty"`
+	Pricing *CatalogPricing `json:"pricing,omitempty"`
 
 	// offerings are the ways to buy the instance types that set no offerings themselves,
 	// at most 64, and at most one for each pair of zone and capacity type.
@@ -87,8 +89,9 @@ type InstanceTypeCatalogSpec struct {
 // InstanceTypeCatalogStatus is what the operator observes.
 type InstanceTypeCatalogStatus struct {
 	// conditions are Ready, InstanceTypesReady, on which it depends and which is True while
-	// at least one instance type can be used, and InstanceTypesValid, which is False while
-	// some cannot be used. Templates use all others.
+	// at least one instance type can be used, InstanceTypesValid, which is False while some
+	// cannot be used, and PriceAdjustmentsValid, which is False while an adjustment has no
+	// effect. Templates use all others.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -116,6 +116,8 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonScalableResourceUnusable, "ScalableResourceUnusable"},
 		{v1alpha1.ReasonNoInstanceTypes, "NoInstanceTypes"},
 		{v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypesInvalid"},
+		{v1alpha1.ConditionPriceAdjustmentsValid, "PriceAdjustmentsValid"},
+		{v1alpha1.ReasonAdjustmentsInvalid, "AdjustmentsInvalid"},
 		{v1alpha1.ReasonTooManyOfferings, "TooManyOfferings"},
 		{v1alpha1.ReasonZonesUnknown, "ZonesUnknown"},
 		{v1alpha1.ReasonDiscoveryIncomplete, "DiscoveryIncomplete"},

@@ -146,6 +146,11 @@ const (
 	//   - To do: import fewer types or zones, or refer to fewer catalogs in each of several templates.
 	//   - See: docs/guides/catalogs.md#flags
 	ReasonTooManyOfferings = "TooManyOfferings"
+	// ReasonAdjustmentsInvalid: an adjustment of prices applies to no offering of its catalog, or has a mistake.
+	//   - In: PriceAdjustmentsValid=False
+	//   - To do: correct the requirements of the adjustment that the message names, or remove it.
+	//   - See: docs/guides/prices.md#what-is-wrong
+	ReasonAdjustmentsInvalid = "AdjustmentsInvalid"
 	// ReasonDiscoveryIncomplete: objects that discovery needs cannot be read, so that it is unknown what else the
 	// template offers. What is known is offered.
 	//   - In: OfferingsValid=False, InstanceTypesReady=False

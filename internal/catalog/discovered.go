@@ -49,7 +49,7 @@ func fromInfrastructure(object *unstructured.Unstructured, prices prices) (Type,
 	}
 	for _, zone := range zones {
 		found.Offerings = append(found.Offerings, Offering{
-			Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, Limiter: limiter, InfrastructureRef: ref, Taints: found.taints,
+			Zone: zone, CapacityType: found.capacityType, Price: found.price, ListPrice: found.price, MaxMachines: limit, Limiter: limiter, InfrastructureRef: ref, Taints: found.taints,
 		})
 	}
 	return found.Type, nil
@@ -96,7 +96,7 @@ func fromMachineDeployment(deployment *clusterv1.MachineDeployment, infrastructu
 		return Type{}, fmt.Errorf("spec.template.spec.failureDomain: expected a label value, because Nodes have it as a label, found %q", zone)
 	}
 	found.Offerings = []Offering{{
-		Zone: zone, CapacityType: found.capacityType, Price: found.price, MaxMachines: limit, MachineDeployment: deployment.Name, Taints: decisive(append(taintsOf(machine.Spec), found.taints...)),
+		Zone: zone, CapacityType: found.capacityType, Price: found.price, ListPrice: found.price, MaxMachines: limit, MachineDeployment: deployment.Name, Taints: decisive(append(taintsOf(machine.Spec), found.taints...)),
 		Paused: lo.FromPtr(deployment.Spec.Paused) || capiannotations.HasPaused(deployment),
 	}}
 	return found.Type, nil

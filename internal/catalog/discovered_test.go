@@ -50,7 +50,7 @@ func TestFromInfrastructure(t *testing.T) {
 	}{
 		"its status": {want: Type{
 			Name: "large", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-			Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+			Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, ListPrice: 0.06 + 0.032, InfrastructureRef: ref}},
 		}},
 		"annotations take precedence, each for its field": {
 			annotations: map[string]string{
@@ -63,8 +63,8 @@ func TestFromInfrastructure(t *testing.T) {
 				Name: "m7.xl", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "16Gi", "ephemeral-storage", "100Gi", "pods", "58", "amd.com/gpu", "2")),
 				Labels: map[string]string{"kubernetes.io/arch": "arm64", "disk": "ssd", "karpenter.cluster.x-k8s.io/instance-family": "m7"},
 				Offerings: []Offering{
-					{Zone: "a", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
-					{Zone: "b", CapacityType: "spot", Price: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
+					{Zone: "a", CapacityType: "spot", Price: 1.5, ListPrice: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
+					{Zone: "b", CapacityType: "spot", Price: 1.5, ListPrice: 1.5, MaxMachines: new(int32(7)), Limiter: &Limiter{APIGroup: ref.APIGroup, Kind: ref.Kind}, InfrastructureRef: ref},
 				},
 			},
 		},
@@ -72,7 +72,7 @@ func TestFromInfrastructure(t *testing.T) {
 			annotations: map[string]string{labelsAnnotation: "node.kubernetes.io/instance-type=m5,topology.kubernetes.io/zone=z,kubernetes.io/arch=amd64"},
 			want: Type{
 				Name: "m5", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "amd64"},
-				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.06 + 0.032, ListPrice: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
 		},
 		"no GPU though the status has one": {
@@ -80,14 +80,14 @@ func TestFromInfrastructure(t *testing.T) {
 			change: func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "1"}}
 			},
-			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, ListPrice: 0.124, InfrastructureRef: ref}}},
 		},
 		"no disk though the status has one": {
 			annotations: map[string]string{diskAnnotation: "0"},
 			change: func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "1Gi", "ephemeral-storage": "10Gi"}}
 			},
-			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, ListPrice: 0.124, InfrastructureRef: ref}}},
 		},
 		"its operating system, but nothing that no Node reports": {
 			change: func(o *unstructured.Unstructured) {
@@ -95,7 +95,7 @@ func TestFromInfrastructure(t *testing.T) {
 			},
 			want: Type{
 				Name: "large", Capacity: corev1.ResourceList(list("cpu", "2", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/os": "windows"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, InfrastructureRef: ref}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.06 + 0.032, ListPrice: 0.06 + 0.032, InfrastructureRef: ref}},
 			},
 		},
 		"no capacity": {
@@ -116,7 +116,7 @@ func TestFromInfrastructure(t *testing.T) {
 			change: func(o *unstructured.Unstructured) {
 				o.Object["status"] = map[string]any{"capacity": map[string]any{"cpu": int64(4), "memory": "1Gi"}}
 			},
-			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, InfrastructureRef: ref}}},
+			want: Type{Name: "large", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "1Gi")), Labels: map[string]string{}, Offerings: []Offering{{CapacityType: "on-demand", Price: 0.124, ListPrice: 0.124, InfrastructureRef: ref}}},
 		},
 		"a bad CPU":      {annotations: map[string]string{cpuAnnotation: "-1"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "-1"`},
 		"an endless CPU": {annotations: map[string]string{cpuAnnotation: "1e2147483647"}, wantError: `annotation capacity.cluster-autoscaler.kubernetes.io/cpu: expected a quantity of at least 0, such as 4 or 16Gi, found "1e2147483647"`},
@@ -159,7 +159,7 @@ func TestFromMachineDeployment(t *testing.T) {
 		"annotations over the status of its infrastructure template": {
 			annotations: capacity,
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MachineDeployment: "md"}}},
 		},
 		"only labels that reach the Node": {
 			annotations: capacity,
@@ -169,18 +169,18 @@ func TestFromMachineDeployment(t *testing.T) {
 			},
 			want: Type{Name: "m5", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")),
 				Labels:    map[string]string{"kubernetes.io/arch": "arm64", "node-role.kubernetes.io/gpu": "", "disk.node.cluster.x-k8s.io/kind": "ssd"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MachineDeployment: "md"}}},
 		},
 		"a failure domain and a limit": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5"},
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "a" },
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(3)), MachineDeployment: "md"}}},
+				Offerings: []Offering{{Zone: "a", CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MaxMachines: new(int32(3)), MachineDeployment: "md"}}},
 		},
 		"a limit below what it has": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "1"},
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(0)), MachineDeployment: "md"}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MaxMachines: new(int32(0)), MachineDeployment: "md"}}},
 		},
 		"adopted, with unmanaged replicas": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.AdoptedAnnotation: "2026-01-01T00:00:00Z", v1alpha1.UnmanagedReplicasAnnotation: "1"},
@@ -188,17 +188,17 @@ func TestFromMachineDeployment(t *testing.T) {
 				md.Labels = map[string]string{v1alpha1.TemplateLabel: "general"}
 			},
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(4)), MachineDeployment: "md"}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MaxMachines: new(int32(4)), MachineDeployment: "md"}}},
 		},
 		"no longer adopted, with unmanaged replicas": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.AutoscalerMaxSizeAnnotation: "5", v1alpha1.UnmanagedReplicasAnnotation: "1"},
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MaxMachines: new(int32(3)), MachineDeployment: "md"}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MaxMachines: new(int32(3)), MachineDeployment: "md"}}},
 		},
 		"paused": {
 			annotations: map[string]string{cpuAnnotation: "4", clusterv1.PausedAnnotation: ""},
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md", Paused: true}}},
+				Offerings: []Offering{{CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MachineDeployment: "md", Paused: true}}},
 		},
 		"adopted by another template": {
 			annotations: capacity,
@@ -219,13 +219,13 @@ func TestFromMachineDeployment(t *testing.T) {
 			annotations: capacity,
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "1" },
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{Zone: "eastus-1", CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+				Offerings: []Offering{{Zone: "eastus-1", CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MachineDeployment: "md"}}},
 		},
 		"a zone among its labels": {
 			annotations: map[string]string{cpuAnnotation: "4", labelsAnnotation: "topology.kubernetes.io/zone=z"},
 			change:      func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "2" },
 			want: Type{Name: "md", Capacity: corev1.ResourceList(list("cpu", "4", "memory", "8Gi")), Labels: map[string]string{"kubernetes.io/arch": "arm64"},
-				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.12 + 0.032, MachineDeployment: "md"}}},
+				Offerings: []Offering{{Zone: "z", CapacityType: "on-demand", Price: 0.12 + 0.032, ListPrice: 0.12 + 0.032, MachineDeployment: "md"}}},
 		},
 		"a failure domain of several zones": {
 			annotations: capacity,

@@ -30,7 +30,7 @@ func Check(spec *v1alpha1.InstanceTypeCatalogSpec) (instanceTypes, offerings int
 func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
 	var types []Type
 	var problems []error
-	err := eachType(spec, func(given *v1alpha1.InstanceType, found Type, err error) {
+	_, err := eachType(spec, func(given *v1alpha1.InstanceType, found Type, err error) {
 		if err != nil {
 			problems = append(problems, fmt.Errorf("instance type %s: %w", given.Name, err))
 			return
@@ -43,22 +43,29 @@ func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
 	return types, problems
 }
 
-// eachType calls do with each instance type of a catalog, or with what is wrong with it. It returns an error if none can
-// be used.
-func eachType(spec *v1alpha1.InstanceTypeCatalogSpec, do func(given *v1alpha1.InstanceType, found Type, err error)) error {
+// eachType calls do with each instance type of a catalog, or with what is wrong with it. It returns how prices were
+// adjusted, or an error if no instance type can be used.
+func eachType(spec *v1alpha1.InstanceTypeCatalogSpec, do func(given *v1alpha1.InstanceType, found Type, err error)) (*adjuster, error) {
 	if err := checkSize(spec); err != nil {
-		return err
+		return nil, err
 	}
-	prices, err := pricesOf(spec.Pricing)
+	prices, err := pricesOfCatalog(spec.Pricing)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	adjuster, err := adjusterOf(spec)
+	if err != nil {
+		return nil, err
 	}
 	for i := range spec.InstanceTypes {
 		given := &spec.InstanceTypes[i]
 		found, err := typeOf(spec, given, prices)
+		if err == nil {
+			adjuster.adjust(&found)
+		}
 		do(given, found, err)
 	}
-	return nil
+	return adjuster, nil
 }
 
 // ReasonOf returns the reason of conditions for what is wrong with a catalog.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -21,6 +22,8 @@ func zonal(capacityType v1alpha1.CapacityType, price v1alpha1.Decimal, zones ...
 func TestOfferingsOfACatalog(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pricing  *v1alpha1.Pricing
+		hardware *v1alpha1.Hardware
+		power    *v1alpha1.PowerPricing
 		defaults []v1alpha1.Offering
 		price    v1alpha1.Decimal
 		own      []v1alpha1.Offering
@@ -49,6 +52,20 @@ func TestOfferingsOfACatalog(t *testing.T) {
 		"a price per GPU": {pricing: &v1alpha1.Pricing{GPU: "2"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 2"},
 		"free":            {price: "0", own: []v1alpha1.Offering{zonal("reserved", "")}, want: "x/reserved 0"},
 
+		"hardware: its share of the purchase": {hardware: &v1alpha1.Hardware{PurchasePrice: "8760", DepreciationMonths: new(int32(12))}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 1"},
+		"hardware: over five years":           {hardware: &v1alpha1.Hardware{PurchasePrice: "43800"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 1"},
+		"hardware: its power":                 {hardware: &v1alpha1.Hardware{Watts: new(int32(500))}, power: &v1alpha1.PowerPricing{KilowattHour: "0.3"}, own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 0.15"},
+		"hardware: its power and cooling, and its purchase": {
+			hardware: &v1alpha1.Hardware{Watts: new(int32(500)), PurchasePrice: "43800"}, power: &v1alpha1.PowerPricing{KilowattHour: "0.3", Factor: "1.5"},
+			own: []v1alpha1.Offering{zonal("", "")}, want: "x/on-demand 1.225"},
+		"hardware before prices that follow from the capacity, with a factor": {
+			hardware: &v1alpha1.Hardware{PurchasePrice: "43800"}, pricing: &v1alpha1.Pricing{CPU: "5", Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}},
+			own: []v1alpha1.Offering{zonal("on-demand", ""), zonal("spot", "")}, want: "x/on-demand 1, x/spot 0.5"},
+		"a price before hardware":                   {price: "0.5", hardware: &v1alpha1.Hardware{PurchasePrice: "43800"}, own: []v1alpha1.Offering{zonal("", ""), zonal("spot", "0.2")}, want: "x/on-demand 0.5, x/spot 0.2"},
+		"hardware that costs nothing":               {hardware: &v1alpha1.Hardware{Watts: new(int32(500))}, own: []v1alpha1.Offering{zonal("", "")}, err: "its hardware costs nothing: set hardware.purchasePrice, or hardware.watts and pricing.power"},
+		"hardware with a price that is none":        {hardware: &v1alpha1.Hardware{PurchasePrice: "much"}, own: []v1alpha1.Offering{zonal("", "")}, err: `hardware.purchasePrice: price "much"`},
+		"a kilowatt hour with a price that is none": {price: "1", power: &v1alpha1.PowerPricing{KilowattHour: "much"}, own: []v1alpha1.Offering{zonal("", "")}, err: `pricing.power.kilowattHour: price "much"`},
+
 		"no offerings":            {price: "1", err: "it has no offerings: set offerings here or for all instance types of the catalog"},
 		"no price":                {own: []v1alpha1.Offering{zonal("spot", "", "a", "b")}, err: "offering a,b/spot: it has no price: set price here or for the instance type, or pricing"},
 		"only factors":            {pricing: &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.5"}}}, own: []v1alpha1.Offering{zonal("spot", "")}, err: "it has no price"},
@@ -62,7 +79,9 @@ func TestOfferingsOfACatalog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := v1alpha1.InstanceType{Name: "x", Capacity: list("cpu", "2", "memory", "8Gi", "nvidia.com/gpu", "1"), Price: tc.price, Offerings: tc.own}
-			spec := &v1alpha1.InstanceTypeCatalogSpec{Pricing: tc.pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
+			pricing := &v1alpha1.CatalogPricing{Pricing: lo.FromPtr(tc.pricing), Power: tc.power}
+			given.Hardware = tc.hardware
+			spec := &v1alpha1.InstanceTypeCatalogSpec{Pricing: pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
 			count, offerings, problems := Check(spec)
 			if tc.err != "" {
 				if count != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.err) {
@@ -70,7 +89,7 @@ func TestOfferingsOfACatalog(t *testing.T) {
 				}
 				return
 			}
-			prices, err := pricesOf(tc.pricing)
+			prices, err := pricesOfCatalog(pricing)
 			if err != nil {
 				t.Fatal(err)
 			}

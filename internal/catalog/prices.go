@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -20,6 +21,8 @@ type prices struct {
 	// computed reports whether types without a price get one from their capacity.
 	computed bool
 	factors  map[string]float64
+	// perWatt is the price of one watt for one hour.
+	perWatt float64
 }
 
 // estimated are the prices of discovered objects without one, unless spec.discovery.pricing sets others.
@@ -36,28 +39,52 @@ func pricesOfDiscovered(pricing *v1alpha1.Pricing) (prices, error) {
 	return p, err
 }
 
+// pricesOfCatalog returns the prices that a catalog computes.
+func pricesOfCatalog(pricing *v1alpha1.CatalogPricing) (prices, error) {
+	if pricing == nil {
+		return prices{}, nil
+	}
+	p, err := pricesOf(&pricing.Pricing)
+	if pricing.Power == nil {
+		return p, err
+	}
+	read := decimals{}
+	p.perWatt = read.decimal("pricing.power.kilowattHour", pricing.Power.KilowattHour, 0) * read.decimal("pricing.power.factor", pricing.Power.Factor, 1) / 1000
+	return p, errors.Join(err, read.err())
+}
+
 func pricesOf(pricing *v1alpha1.Pricing) (prices, error) {
 	if pricing == nil {
 		return prices{}, nil
 	}
-	var errs []error
-	parse := func(field string, text v1alpha1.Decimal) float64 {
-		if text == "" {
-			return 0
-		}
-		price, err := parsePrice(string(text))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("pricing.%s: %w", field, err))
-		}
-		return price
+	read := decimals{}
+	p := prices{
+		perCPU: read.decimal("pricing.cpu", pricing.CPU, 0), perGiB: read.decimal("pricing.memory", pricing.Memory, 0), perGPU: read.decimal("pricing.gpu", pricing.GPU, 0),
+		factors: map[string]float64{},
 	}
-	p := prices{perCPU: parse("cpu", pricing.CPU), perGiB: parse("memory", pricing.Memory), perGPU: parse("gpu", pricing.GPU), factors: map[string]float64{}}
 	p.computed = pricing.CPU != "" || pricing.Memory != "" || pricing.GPU != ""
 	for _, f := range pricing.Factors {
-		p.factors[string(f.CapacityType)] = parse(fmt.Sprintf("factors[%s].factor", f.CapacityType), f.Factor)
+		p.factors[string(f.CapacityType)] = read.decimal(fmt.Sprintf("pricing.factors[%s].factor", f.CapacityType), f.Factor, 0)
 	}
-	return p, errors.Join(errs...)
+	return p, read.err()
 }
+
+// decimals reads the numbers of fields, and keeps what is wrong with them.
+type decimals struct{ errs []error }
+
+// decimal returns the number in a field, or its default if it is not set.
+func (d *decimals) decimal(field string, text v1alpha1.Decimal, unset float64) float64 {
+	if text == "" {
+		return unset
+	}
+	number, err := parsePrice(string(text))
+	if err != nil {
+		d.errs = append(d.errs, fmt.Errorf("%s: %w", field, err))
+	}
+	return number
+}
+
+func (d *decimals) err() error { return errors.Join(d.errs...) }
 
 // of returns the price of an offering of an instance type.
 func (p prices) of(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offering, capacityType string) (float64, error) {
@@ -67,11 +94,28 @@ func (p prices) of(instanceType *v1alpha1.InstanceType, offering *v1alpha1.Offer
 	case instanceType.Price != "":
 		price, err := parsePrice(string(instanceType.Price))
 		return price * p.factor(capacityType), err
+	case instanceType.Hardware != nil:
+		price, err := p.ofHardware(instanceType.Hardware)
+		return price * p.factor(capacityType), err
 	case p.computed:
 		return p.estimate(corev1.ResourceList(instanceType.Capacity)) * p.factor(capacityType), nil
 	default:
 		return 0, errors.New("it has no price: set price here or for the instance type, or pricing for all instance types of the catalog")
 	}
+}
+
+// hoursPerMonth are the hours for which clouds bill in a month.
+const hoursPerMonth = 730
+
+// ofHardware returns the price of a machine that was bought: its power, and its share of the purchase price.
+func (p prices) ofHardware(hardware *v1alpha1.Hardware) (float64, error) {
+	read := decimals{}
+	months := lo.FromPtrOr(hardware.DepreciationMonths, v1alpha1.DefaultDepreciationMonths)
+	price := float64(lo.FromPtr(hardware.Watts))*p.perWatt + read.decimal("hardware.purchasePrice", hardware.PurchasePrice, 0)/(float64(months)*hoursPerMonth)
+	if price == 0 && len(read.errs) == 0 {
+		return 0, errors.New("its hardware costs nothing: set hardware.purchasePrice, or hardware.watts and pricing.power of the catalog")
+	}
+	return price, read.err()
 }
 
 // reservedFactor makes a reservation, which is paid for already, cheaper than anything else, and keeps the order of

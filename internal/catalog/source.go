@@ -30,7 +30,7 @@ func ofCatalog(template *v1alpha1.KarpenterMachineTemplate, catalog *v1alpha1.In
 	name := v1alpha1.CatalogKind + " " + catalog.Name
 	sources := make([]Source, 0, len(catalog.Spec.InstanceTypes))
 	var problems []Problem
-	err := eachType(&catalog.Spec, func(given *v1alpha1.InstanceType, found Type, err error) {
+	_, err := eachType(&catalog.Spec, func(given *v1alpha1.InstanceType, found Type, err error) {
 		if err == nil && given.InfrastructureRef == nil && template.Spec.Template.Spec.InfrastructureRef == nil && template.Spec.Template.From == nil {
 			err = errors.New("infrastructureRef: set it here or in spec.template.spec of the template, because machines are generated from it")
 		}

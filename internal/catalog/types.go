@@ -51,7 +51,10 @@ type Offering struct {
 	Zone, CapacityType string
 	// FailureDomain is that of the Machines. Usually it has the name of the zone.
 	FailureDomain string
-	Price         float64
+	// Price is what is paid for one hour, which is what Karpenter compares. ListPrice is the price before adjustments, and
+	// both are in Currency, which is empty if it is not known.
+	Price, ListPrice float64
+	Currency         string
 	// MaxMachines is how many Machines NodeClaims can have of it; nil for no limit.
 	MaxMachines *int32
 	// Limiter is what sets MaxMachines, if the NodeClaims of several templates count.

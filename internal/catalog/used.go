@@ -85,7 +85,7 @@ func withUsed(types []Type, offerings []used) []Type {
 			result = append(result, Type{Name: o.Key.InstanceType, Capacity: o.Capacity, Allocatable: o.Allocatable, Labels: o.Labels})
 		}
 		result[at].Offerings = append(slices.Clone(result[at].Offerings), Offering{
-			Zone: o.Key.Zone, CapacityType: o.Key.CapacityType, Price: o.Price, Retired: true, Reservation: reservationOf(types, o),
+			Zone: o.Key.Zone, CapacityType: o.Key.CapacityType, Price: o.Price, ListPrice: o.Price, Retired: true, Reservation: reservationOf(types, o),
 		})
 	}
 	return result

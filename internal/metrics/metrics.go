@@ -116,13 +116,13 @@ var (
 	})
 	NodeClaimsPrice = computed(Definition{
 		Name:     "karpenter_capi_nodeclaims_price",
-		Help:     "The sum of the prices per hour of the offerings of launched NodeClaims, in the currency of the catalog. If the template no longer has the offering, it is the price at the launch.",
+		Help:     "The sum of the prices per hour of the offerings of launched NodeClaims, with the adjustments and in the currency of their catalogs. If the template no longer has the offering, it is the price at the launch.",
 		Question: "What does the cluster cost per hour?",
 		Labels:   []Label{{"nodepool", "names of NodePools; empty without one"}, template, zone, capacityType},
 	})
 	OfferingPrice = computed(Definition{
 		Name:     "karpenter_capi_offering_price",
-		Help:     "The price per hour of each offering. It exists only with `--offering-price-metrics`, because there can be thousands of offerings.",
+		Help:     "The price per hour of each offering, with the adjustments of its catalog. It exists only with `--offering-price-metrics`, because there can be thousands of offerings.",
 		Question: "What does each offering cost?",
 		Labels:   []Label{template, {"instance_type", "instance types of the template"}, zone, capacityType},
 	})

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cost adds up what the Nodes of NodePools cost. Prices are those that Karpenter compares, from catalogs and discovered
-// objects. A claim costs from its launch, whether or not its Node has joined.
+// Package cost adds up what the Nodes of NodePools cost. Prices are those that Karpenter compares, from catalogs with their
+// adjustments and from discovered objects. A claim costs from its launch, whether or not its Node has joined.
 package cost
 
 import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +31,12 @@ type Row struct {
 	NodeClaims   int    `json:"nodeClaims"`
 	// Unpriced is the number of NodeClaims whose price is not known. They are not in any sum.
 	Unpriced int `json:"unpriced,omitempty"`
-	// PerHour is the price of the NodeClaims for an hour.
+	// Currency is that of all prices; empty if the catalogs do not say it. If they have several, it names all of them.
+	Currency string `json:"currency,omitempty"`
+	// PerHour is what is paid for the NodeClaims for an hour.
 	PerHour float64 `json:"perHour"`
+	// ListPerHour is what they would cost without adjustments of prices.
+	ListPerHour float64 `json:"listPerHour"`
 	// OnDemandPerHour is what the same instance types in the same zones cost on demand. What is not offered on demand counts with its own price.
 	OnDemandPerHour float64 `json:"onDemandPerHour"`
 	// UnusedPerHour is the part of PerHour for what no Pod has requested. Of CPU and memory, the one that is used most counts.
@@ -43,7 +48,9 @@ type Row struct {
 func (r *Row) add(other Row) {
 	r.NodeClaims += other.NodeClaims
 	r.Unpriced += other.Unpriced
+	r.Currency = view.Currencies(append(strings.Split(r.Currency, view.CurrencySeparator), other.Currency)...)
 	r.PerHour = view.Sum(r.PerHour, other.PerHour)
+	r.ListPerHour = view.Sum(r.ListPerHour, other.ListPerHour)
 	r.OnDemandPerHour = view.Sum(r.OnDemandPerHour, other.OnDemandPerHour)
 	r.UnusedPerHour = view.Sum(r.UnusedPerHour, other.UnusedPerHour)
 }
@@ -74,18 +81,18 @@ func Of(ctx context.Context, v *view.View, pods map[string][]corev1.Pod, nodePoo
 
 // of returns the cost of one NodeClaim.
 func of(ctx context.Context, v *view.View, claim *karpv1.NodeClaim, pods map[string][]corev1.Pod) Row {
-	price, known := v.Price(ctx, claim)
+	key := catalog.KeyOf(claim)
+	offering, known := v.Offering(ctx, claim.Spec.NodeClassRef.Name, key)
 	if !known {
 		return Row{NodeClaims: 1, Unpriced: 1}
 	}
-	row := Row{NodeClaims: 1, PerHour: price, OnDemandPerHour: price}
-	key := catalog.KeyOf(claim)
+	row := Row{NodeClaims: 1, Currency: offering.Currency, PerHour: offering.Price, ListPerHour: offering.ListPrice, OnDemandPerHour: offering.Price}
 	key.CapacityType = karpv1.CapacityTypeOnDemand
 	if onDemand, offered := v.Offering(ctx, claim.Spec.NodeClassRef.Name, key); offered {
 		row.OnDemandPerHour = onDemand.Price
 	}
 	if node := v.NodeOf(claim, v.MachineOf(claim)); node != nil {
-		row.UnusedPerHour = price * unused(node, pods[node.Name])
+		row.UnusedPerHour = offering.Price * unused(node, pods[node.Name])
 	}
 	return row
 }

@@ -85,14 +85,14 @@ func build(format string, found *inventory, options *Options) (*v1alpha1.Instanc
 }
 
 // pricing returns the prices that the catalog computes; nil if there are none.
-func pricing(options *Options) *v1alpha1.Pricing {
+func pricing(options *Options) *v1alpha1.CatalogPricing {
 	if !options.computesPrices() && options.SpotFactor == nil {
 		return nil
 	}
 	text := func(price *decimal.Decimal) v1alpha1.Decimal {
 		return v1alpha1.Decimal(lo.TernaryF(price == nil, func() string { return "" }, func() string { return price.String() }))
 	}
-	p := &v1alpha1.Pricing{CPU: text(options.CPU), Memory: text(options.Memory), GPU: text(options.GPU)}
+	p := &v1alpha1.CatalogPricing{Pricing: v1alpha1.Pricing{CPU: text(options.CPU), Memory: text(options.Memory), GPU: text(options.GPU)}}
 	if options.SpotFactor != nil {
 		p.Factors = []v1alpha1.PriceFactor{{CapacityType: karpv1.CapacityTypeSpot, Factor: text(options.SpotFactor)}}
 	}

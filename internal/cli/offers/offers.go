@@ -31,10 +31,13 @@ type Offer struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType"`
-	// PricePerHour is what Karpenter compares.
-	PricePerHour float64           `json:"pricePerHour"`
-	CPU          resource.Quantity `json:"cpu"`
-	Memory       resource.Quantity `json:"memory"`
+	// PricePerHour is what is paid, which Karpenter compares. ListPricePerHour is the price before adjustments.
+	PricePerHour     float64 `json:"pricePerHour"`
+	ListPricePerHour float64 `json:"listPricePerHour"`
+	// Currency is that of both prices; empty if the catalog does not say it.
+	Currency string            `json:"currency,omitempty"`
+	CPU      resource.Quantity `json:"cpu"`
+	Memory   resource.Quantity `json:"memory"`
 	// Left is how many more NodeClaims its limit allows; nil if it has no limit.
 	Left *int32 `json:"left,omitempty"`
 	// Unavailable is why Karpenter cannot choose it now; zero if it can.
@@ -111,7 +114,8 @@ func List(ctx context.Context, v *view.View, template *v1alpha1.KarpenterMachine
 				continue // only NodeClaims still have it
 			}
 			offer := Offer{
-				InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType, PricePerHour: offering.Price,
+				InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType,
+				PricePerHour: offering.Price, ListPricePerHour: known.ListPrice, Currency: known.Currency,
 				CPU: instanceType.Capacity[corev1.ResourceCPU], Memory: instanceType.Capacity[corev1.ResourceMemory],
 				Left: left(template, key, known), Unfit: fit(instanceType, offering),
 			}

@@ -5,6 +5,7 @@ package plugin
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/samber/lo"
@@ -27,7 +28,8 @@ func newCost(from source, streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Show what the Nodes of NodePools cost now, and which part of that is unused",
 		Long: "Show what NodeClaims cost per hour and in a month of 730 hours, by NodePool, template, zone and capacity type. ON-DEMAND is\n" +
 			"what the same Nodes would cost on demand, and UNUSED what is paid for CPU and memory that no Pod has requested: of\n" +
-			"each Node, the one of both counts that is used most. Prices are those that Karpenter compares.",
+			"each Node, the one of both counts that is used most. Prices are those that Karpenter compares. If they differ from the list\n" +
+			"prices of catalogs, LIST is what the Nodes would cost without adjustments.",
 		Example: "  kubectl karpenter-capi cost\n  kubectl karpenter-capi cost general -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -53,13 +55,25 @@ func newCost(from source, streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 func printCosts(out io.Writer, found costs) error {
+	adjusted := slices.ContainsFunc(found.Rows, func(r cost.Row) bool { return r.PerHour != r.ListPerHour })
 	row := func(r cost.Row, names ...string) []string {
-		return append(names, strconv.Itoa(r.NodeClaims), amount(r.PerHour), money(r.PerHour*cost.HoursPerMonth), money(r.OnDemandPerHour*cost.HoursPerMonth), money(r.UnusedPerHour*cost.HoursPerMonth))
+		cells := append(names, strconv.Itoa(r.NodeClaims), amount(r.PerHour), money(r.PerHour*cost.HoursPerMonth), money(r.OnDemandPerHour*cost.HoursPerMonth), money(r.UnusedPerHour*cost.HoursPerMonth))
+		if adjusted {
+			cells = append(cells, money(r.ListPerHour*cost.HoursPerMonth))
+		}
+		return cells
+	}
+	headers := []string{"NODEPOOL", "TEMPLATE", "ZONE", "CAPACITY TYPE", "NODECLAIMS", "PRICE/H", "PRICE/MONTH", "ON-DEMAND/MONTH", "UNUSED/MONTH"}
+	if adjusted {
+		headers = append(headers, "LIST/MONTH")
 	}
 	rows := lo.Map(found.Rows, func(r cost.Row, _ int) []string {
 		return row(r, lo.CoalesceOrEmpty(r.NodePool, "–"), r.Template, lo.CoalesceOrEmpty(r.Zone, "–"), r.CapacityType)
 	})
-	if err := table(out, []string{"NODEPOOL", "TEMPLATE", "ZONE", "CAPACITY TYPE", "NODECLAIMS", "PRICE/H", "PRICE/MONTH", "ON-DEMAND/MONTH", "UNUSED/MONTH"}, append(rows, row(found.Total, "total", "", "", ""))); err != nil {
+	if err := table(out, headers, append(rows, row(found.Total, "total", "", "", ""))); err != nil {
+		return err
+	}
+	if err := printCurrency(out, found.Total.Currency); err != nil {
 		return err
 	}
 	if found.Total.Unpriced == 0 {

@@ -16,7 +16,8 @@ import (
 // maxJumpsNamed is how many changes of prices an error names.
 const maxJumpsNamed = 5
 
-// refuseJumps returns an error if a price of a catalog in the cluster would change by more than a factor. 0 is no limit.
+// refuseJumps returns an error if a list price of a catalog in the cluster would change by more than a factor. 0 is no
+// limit. Adjustments of prices are usually not in the file, and stay.
 func refuseJumps(ctx context.Context, c client.Client, given *v1alpha1.InstanceTypeCatalog, factor float64) error {
 	switch {
 	case factor == 0:
@@ -32,7 +33,7 @@ func refuseJumps(ctx context.Context, c client.Client, given *v1alpha1.InstanceT
 		return nil
 	}
 	var jumps []string
-	for _, changed := range Compare(before, given).Changed {
+	for _, changed := range Compare(unadjusted(before), unadjusted(given)).Changed {
 		for _, p := range changed.Prices {
 			if p.ratio() > factor {
 				jumps = append(jumps, fmt.Sprintf("%s %s: %s → %s", changed.Name, p.Offering, p.From, p.To))
@@ -44,6 +45,16 @@ func refuseJumps(ctx context.Context, c client.Client, given *v1alpha1.InstanceT
 	}
 	return fmt.Errorf("InstanceTypeCatalog %s: %d prices change by more than the factor %v, such as %s. See all of them with catalog diff. If they are right, apply the file without --max-price-factor",
 		given.Name, len(jumps), factor, strings.Join(jumps[:min(len(jumps), maxJumpsNamed)], "; "))
+}
+
+// unadjusted returns a catalog with its list prices only.
+func unadjusted(c *v1alpha1.InstanceTypeCatalog) *v1alpha1.InstanceTypeCatalog {
+	if c.Spec.Pricing == nil {
+		return c
+	}
+	c = c.DeepCopy()
+	c.Spec.Pricing.Conversion, c.Spec.Pricing.Adjustments = nil, nil
+	return c
 }
 
 // ratio returns the higher price divided by the lower one, which is infinite if only one of them is 0.

@@ -44,6 +44,26 @@ func TestRefuseJumps(t *testing.T) {
 			}
 		})
 	}
+	// Adjustments neither hide a jump, nor are one because the file does not have them.
+	adjusted := strings.Replace(stored, "spec:", `spec:
+  pricing:
+    conversion: {currency: EUR, rate: "0.2"}
+    adjustments: [{name: licenses, surchargePerHour: "5"}]`, 1)
+	for price, want := range map[string]bool{"0.1": true, "0.9": false} {
+		before, now := reads(adjusted), reads(strings.Replace(stored, "0.1", price, 1))
+		existing, err := before.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, err := now.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := refuseJumps(t.Context(), fake.NewClientBuilder().WithScheme(scheme()).WithObjects(existing).Build(), given, 2); (err == nil) != want {
+			t.Errorf("a price of %s in a catalog with adjustments: got %v, want it to be applied: %t", price, err, want)
+		}
+	}
+
 	o := reads(stored)
 	given, err := o.read()
 	if err != nil {

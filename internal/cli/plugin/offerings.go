@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -33,7 +35,8 @@ func newOfferings(from source, streams genericiooptions.IOStreams) *cobra.Comman
 		Short: "Show what a template offers, at which price, and why Karpenter cannot choose the rest",
 		Long: "Show the offerings of a template, those that Karpenter can choose now first, then by price per hour: how many more\n" +
 			"NodeClaims their limits allow, and why the others cannot be chosen. With a Pod, it also shows which can run it. What\n" +
-			"depends on other Pods, and on volumes, is not considered.",
+			"depends on other Pods, and on volumes, is not considered. If prices differ from the list prices of catalogs, LIST/H is the\n" +
+			"price before adjustments.",
 		Example: "  kubectl karpenter-capi offerings general\n" +
 			"  kubectl karpenter-capi offerings general --nodepool general --pod web-1 --namespace shop\n" +
 			"  kubectl karpenter-capi offerings general -f pod.yaml",
@@ -108,6 +111,12 @@ func (o *offeringsOptions) demand(ctx context.Context, v *view.View, template st
 }
 
 func printOffers(out io.Writer, found []offers.Offer) error {
+	headers := []string{"INSTANCE TYPE", "ZONE", "CAPACITY TYPE", "CPU", "MEMORY", "PRICE/H", "LEFT", "STATE"}
+	list := slices.Index(headers, "PRICE/H") + 1
+	adjusted := slices.ContainsFunc(found, func(o offers.Offer) bool { return o.PricePerHour != o.ListPricePerHour })
+	if adjusted {
+		headers = slices.Insert(headers, list, "LIST/H")
+	}
 	rows := lo.Map(found, func(o offers.Offer, _ int) []string {
 		left := "–"
 		if o.Left != nil {
@@ -120,7 +129,26 @@ func printOffers(out io.Writer, found []offers.Offer) error {
 				break
 			}
 		}
-		return []string{o.InstanceType, lo.CoalesceOrEmpty(o.Zone, "–"), o.CapacityType, o.CPU.String(), o.Memory.String(), amount(o.PricePerHour), left, state}
+		row := []string{o.InstanceType, lo.CoalesceOrEmpty(o.Zone, "–"), o.CapacityType, o.CPU.String(), o.Memory.String(), amount(o.PricePerHour), left, state}
+		if adjusted {
+			row = slices.Insert(row, list, amount(o.ListPricePerHour))
+		}
+		return row
 	})
-	return table(out, []string{"INSTANCE TYPE", "ZONE", "CAPACITY TYPE", "CPU", "MEMORY", "PRICE/H", "LEFT", "STATE"}, rows)
+	if err := table(out, headers, rows); err != nil {
+		return err
+	}
+	return printCurrency(out, view.Currencies(lo.Map(found, func(o offers.Offer, _ int) string { return o.Currency })...))
+}
+
+// printCurrency prints in which currency prices are, if that is known. Karpenter compares numbers, so several are a mistake.
+func printCurrency(out io.Writer, currency string) error {
+	var err error
+	switch {
+	case strings.Contains(currency, view.CurrencySeparator):
+		_, err = fmt.Fprintf(out, "\nPrices are in several currencies (%s), which are compared as if they were one: set pricing.conversion in catalogs.\n", currency)
+	case currency != "":
+		_, err = fmt.Fprintf(out, "\nPrices are in %s.\n", currency)
+	}
+	return err
 }

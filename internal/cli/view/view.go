@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -176,6 +178,16 @@ func (v *View) Offering(ctx context.Context, template string, key catalog.Key) (
 	}
 	offering, offered := known[key]
 	return offering, offered
+}
+
+// CurrencySeparator is between the currencies that Currencies returns.
+const CurrencySeparator = ", "
+
+// Currencies returns which currencies prices have, each once; empty if none is known.
+func Currencies(of ...string) string {
+	known := lo.Uniq(lo.Compact(of))
+	slices.Sort(known)
+	return strings.Join(known, CurrencySeparator)
 }
 
 // Sum adds prices, rounded to what catalogs can say.

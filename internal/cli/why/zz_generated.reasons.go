@@ -6,6 +6,7 @@ package why
 
 // reasons have what to do about the reasons of conditions.
 var reasons = map[string]reason{
+	"AdjustmentsInvalid":         {"Correct the requirements of the adjustment that the message names, or remove it.", "docs/guides/prices.md#what-is-wrong"},
 	"AdoptionNotAllowed":         {"Ask a user of the management cluster to give it the annotation with the value true, or change the selector.", "docs/guides/discovery.md#machinedeployments"},
 	"BaseTemplateNotAllowed":     {"Name another base template, or ask the platform team to allow it.", "docs/security.md#base-templates"},
 	"Blocked":                    {"Read the message, which has what Cluster API reports.", "docs/failures.md#what-is-not-a-failure"},

@@ -90,6 +90,7 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 		message = budget.Text(fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...)), budget.Message)
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, catalog.ReasonOf(problems[0]), message)
 	}
+	setAdjustments(found)
 	switch {
 	case instanceTypes > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
@@ -97,5 +98,21 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, catalog.ReasonOf(problems[0]), message)
 	default:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, v1alpha1.ReasonNoInstanceTypes, "the catalog has no instance types: add some to spec.instanceTypes")
+	}
+}
+
+// setAdjustments sets the condition for the adjustments of prices. A catalog without adjustments does not have it.
+func setAdjustments(found *v1alpha1.InstanceTypeCatalog) {
+	all := lo.FromPtr(found.Spec.Pricing).Adjustments
+	problems := catalog.CheckAdjustments(&found.Spec)
+	switch conditions := found.StatusConditions(); {
+	case len(all) == 0:
+		// It only fails for a condition on which Ready depends.
+		_ = conditions.Clear(v1alpha1.ConditionPriceAdjustmentsValid)
+	case len(problems) == 0:
+		conditions.SetTrue(v1alpha1.ConditionPriceAdjustmentsValid)
+	default:
+		conditions.SetFalse(v1alpha1.ConditionPriceAdjustmentsValid, v1alpha1.ReasonAdjustmentsInvalid,
+			budget.Text(fmt.Sprintf("%d of %d adjustments of prices have no effect: %s", len(problems), len(all), errors.Join(problems...)), budget.Message))
 	}
 }

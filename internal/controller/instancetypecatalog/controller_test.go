@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/samber/lo"
@@ -84,6 +85,39 @@ func TestTooManyOfferings(t *testing.T) {
 	}
 	if found.Status.InstanceTypes != 0 || found.Status.Offerings != 0 {
 		t.Errorf("got %d instance types with %d offerings, want none", found.Status.InstanceTypes, found.Status.Offerings)
+	}
+}
+
+// An adjustment of prices that has no effect is reported, and costs instance types nothing.
+func TestAdjustments(t *testing.T) {
+	found := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	found.Spec.InstanceTypes = fixture.Catalog().Spec.InstanceTypes[:1]
+	valid := func() *status.Condition {
+		setStatus(found, nil)
+		if conditions := found.StatusConditions(); !conditions.Root().IsTrue() || !conditions.IsTrue(v1alpha1.ConditionInstanceTypesValid) {
+			t.Errorf("got %+v", found.Status.Conditions)
+		}
+		return found.StatusConditions().Get(v1alpha1.ConditionPriceAdjustmentsValid)
+	}
+	if condition := valid(); condition != nil {
+		t.Errorf("without adjustments: got %+v", condition)
+	}
+	good := v1alpha1.PriceAdjustment{Name: "good", DiscountPercent: "5"}
+	bad := v1alpha1.PriceAdjustment{Name: "bad", DiscountPercent: "5", Requirements: []v1alpha1.OfferingRequirement{
+		{Key: v1alpha1.InstanceFamilyLabel, Operator: v1alpha1.RequirementIn, Values: []v1alpha1.LabelValue{"none"}},
+	}}
+	found.Spec.Pricing = &v1alpha1.CatalogPricing{Adjustments: []v1alpha1.PriceAdjustment{good}}
+	if condition := valid(); !condition.IsTrue() {
+		t.Errorf("with a good one: got %+v", condition)
+	}
+	found.Spec.Pricing.Adjustments = append(found.Spec.Pricing.Adjustments, bad)
+	const want = "1 of 2 adjustments of prices have no effect: adjustment bad: no offering meets its requirements"
+	if condition := valid(); !condition.IsFalse() || condition.Reason != v1alpha1.ReasonAdjustmentsInvalid || condition.Message != want {
+		t.Errorf("with a bad one: got %+v, want %q", condition, want)
+	}
+	found.Spec.Pricing = nil
+	if condition := valid(); condition != nil {
+		t.Errorf("without adjustments again: got %+v", condition)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,18 +146,27 @@ func TestRefresh(t *testing.T) {
 	if out, code := kubectl(t, append(as, "catalog", "apply", "-f", file)...); code != 0 {
 		t.Fatalf("apply: exit code %d\n%s", code, out)
 	}
+	// Adjustments of another field manager, which stay. diff shows what is paid.
+	adjustments := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"pricing": map[string]any{"adjustments": []any{
+		map[string]any{"name": "savings-plan", "discountPercent": "50"},
+	}}}}}
+	adjustments.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.CatalogKind))
+	adjustments.SetName("aws-us-east-1")
+	if err := apiServer.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(adjustments), client.FieldOwner("prices")); err != nil {
+		t.Fatal(err)
+	}
 	changed := strings.NewReplacer(`price: "0.1"`, `price: "0.12"`, "name: m2", "name: m3").Replace(refreshed)
 	write(changed)
 	before := read(t, "aws-us-east-1")
 	out, code := kubectl(t, append(as, "catalog", "diff", "-f", file)...)
-	want := "InstanceTypeCatalog aws-us-east-1\n  - m2\n  + m3\n  ~ m1\n      price on-demand a, b: 0.1 → 0.12\n1 instance types added, 1 removed, 1 changed\n"
+	want := "InstanceTypeCatalog aws-us-east-1\n  - m2\n  + m3\n  ~ m1\n      price on-demand a, b: 0.05 → 0.06\n1 instance types added, 1 removed, 1 changed\n"
 	if code != 1 || out != want {
 		t.Errorf("diff: exit code %d, want 1\n%s\nwant\n%s", code, out, want)
 	}
 	if after := read(t, "aws-us-east-1"); after.ResourceVersion != before.ResourceVersion {
 		t.Error("diff changed the catalog")
 	}
-	if out, code := kubectl(t, append(as, "catalog", "diff", "-f", file, "-o", "json")...); code != 1 || !strings.Contains(out, `"to": "0.12"`) {
+	if out, code := kubectl(t, append(as, "catalog", "diff", "-f", file, "-o", "json")...); code != 1 || !strings.Contains(out, `"to": "0.06"`) {
 		t.Errorf("diff -o json: exit code %d\n%s", code, out)
 	}
 
@@ -175,6 +185,9 @@ func TestRefresh(t *testing.T) {
 	after := read(t, "aws-us-east-1")
 	if len(after.Spec.InstanceTypes) != 2 || after.Spec.InstanceTypes[0].Price != "0.12" {
 		t.Errorf("the catalog is %+v", after.Spec.InstanceTypes)
+	}
+	if kept := after.Spec.Pricing; kept == nil || len(kept.Adjustments) != 1 || kept.Adjustments[0].DiscountPercent != "50" {
+		t.Errorf("pricing is now %+v, want the adjustments of another field manager", kept)
 	}
 	// The role is for one catalog.
 	write(strings.Replace(refreshed, "aws-us-east-1", "another", 1))

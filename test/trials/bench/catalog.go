@@ -64,7 +64,7 @@ func (t *trial) addCatalog(ctx context.Context) error {
 func largeCatalog() *v1alpha1.InstanceTypeCatalog {
 	zones := []v1alpha1.Zone{"zone-1", "zone-2", "zone-3"}
 	listed := &v1alpha1.InstanceTypeCatalog{ObjectMeta: metav1.ObjectMeta{Name: "large"}}
-	listed.Spec.Pricing = &v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.4"}}}
+	listed.Spec.Pricing = &v1alpha1.CatalogPricing{Pricing: v1alpha1.Pricing{Factors: []v1alpha1.PriceFactor{{CapacityType: "spot", Factor: "0.4"}}}}
 	listed.Spec.Offerings = []v1alpha1.Offering{
 		{Zones: zones, CapacityType: "on-demand"},
 		{Zones: zones, CapacityType: "spot"},
