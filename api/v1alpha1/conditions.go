@@ -115,6 +115,14 @@ const ConditionNodesTainted = "NodesTainted"
 //   - Unknown: never.
 const ConditionNodesCurrent = "NodesCurrent"
 
+// ConditionRolloutProgressing reports how far the rollout of the last change of a template is. A template without
+// spec.rollout does not have this condition. Ready does not depend on it.
+//   - On: KarpenterMachineTemplate
+//   - True: the rollout replaces outdated Nodes, observes new ones, or is complete. The reason is its step.
+//   - False: the rollout has stopped, because a new Node has failed. The message names its NodeClaim.
+//   - Unknown: the rollout is paused.
+const ConditionRolloutProgressing = "RolloutProgressing"
+
 // ConditionMachinesProgressing reports whether Cluster API acts on what NodeClaims of a template wait for. Ready does
 // not depend on it.
 //   - On: KarpenterMachineTemplate

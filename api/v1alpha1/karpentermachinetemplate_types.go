@@ -117,6 +117,14 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`
 
+	// rollout limits when outdated Nodes are replaced after a change: a few first, and the
+	// others when the new Nodes have been ready for some time. It stops by itself if a new
+	// Node fails. Example: {canary: 5%, soakSeconds: 3600}.
+	// Default: all outdated Nodes are replaced within the disruption budgets of their
+	// NodePools.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
+
 	// discovery finds instance types in the management cluster, in addition to those of
 	// catalogRefs. A found object with the name of a catalog's instance type adds offerings
 	// to it; if it contradicts the catalog, it is left out, and condition OfferingsValid
@@ -378,9 +386,10 @@ type KarpenterMachineTemplateStatus struct {
 	// conditions are Ready and those on which it depends: ClusterReady, FromReady (with
 	// template.from), InfrastructureReady, BootstrapReady, VersionReady and
 	// InstanceTypesReady. OfferingsValid, OfferingsAvailable, CapacityAccurate, NodesTainted,
-	// NodesCurrent and MachinesProgressing are False while something needs attention, but
-	// Ready does not depend on them. A template that is being deleted is not Ready, and has
-	// Deletable, which is False while it is in use. See docs/reference/conditions.md.
+	// NodesCurrent, MachinesProgressing and RolloutProgressing (with rollout) are False while
+	// something needs attention, but Ready does not depend on them. A template that is being
+	// deleted is not Ready, and has Deletable, which is False while it is in use. See
+	// docs/reference/conditions.md.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -394,6 +403,11 @@ type KarpenterMachineTemplateStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
+
+	// rollout is how far the rollout of the last change is; missing if the template has no
+	// spec.rollout.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
 	// from identifies what the operator found in the MachineDeployment that
 	// spec.template.from names, and has examined. It is missing while that

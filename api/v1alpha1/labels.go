@@ -177,6 +177,10 @@ const (
 	// which it was launched, see ObservedCapacity.
 	TemplateRevisionAnnotation = Group + "/template-revision"
 
+	// RolloutResumedAtAnnotation is, on a template, the time (RFC 3339) at which a user has
+	// resumed its rollout. A rollout that stopped before that begins again.
+	RolloutResumedAtAnnotation = Group + "/rollout-resumed-at"
+
 	// TaintMissingAnnotation is present on a NodeClaim if its Node joined without the
 	// taint karpenter.sh/unregistered:NoExecute.
 	TaintMissingAnnotation = Group + "/taint-missing"

@@ -63,6 +63,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.DiscoveredMaxMachinesAnnotation, "karpenter.cluster.x-k8s.io/max-machines"},
 		{v1alpha1.PriceAnnotation, "karpenter.cluster.x-k8s.io/price"},
 		{v1alpha1.TemplateRevisionAnnotation, "karpenter.cluster.x-k8s.io/template-revision"},
+		{v1alpha1.RolloutResumedAtAnnotation, "karpenter.cluster.x-k8s.io/rollout-resumed-at"},
 		{v1alpha1.TaintMissingAnnotation, "karpenter.cluster.x-k8s.io/taint-missing"},
 		{v1alpha1.AdoptableAnnotation, "karpenter.cluster.x-k8s.io/adoptable"},
 		{v1alpha1.AdoptedAnnotation, "karpenter.cluster.x-k8s.io/adopted"},
@@ -140,6 +141,18 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonVersionOfControlPlane, "VersionOfControlPlane"},
 		{v1alpha1.ReasonVersionUnknown, "VersionUnknown"},
 		{v1alpha1.ReasonNodesOutdated, "NodesOutdated"},
+		{v1alpha1.ConditionRolloutProgressing, "RolloutProgressing"},
+		{v1alpha1.ReasonRolloutCanary, "Canary"},
+		{v1alpha1.ReasonRolloutSoaking, "Soaking"},
+		{v1alpha1.ReasonRolloutRolling, "Rolling"},
+		{v1alpha1.ReasonRolloutComplete, "RolloutComplete"},
+		{v1alpha1.ReasonRolloutPaused, "RolloutPaused"},
+		{v1alpha1.ReasonRolloutStopped, "RolloutStopped"},
+		{string(v1alpha1.RolloutCanary), "Canary"},
+		{string(v1alpha1.RolloutSoaking), "Soaking"},
+		{string(v1alpha1.RolloutRolling), "Rolling"},
+		{string(v1alpha1.RolloutComplete), "Complete"},
+		{string(v1alpha1.RolloutStopped), "Stopped"},
 		{v1alpha1.DriftVersion, "VersionDrift"},
 		{v1alpha1.DriftKubelet, "KubeletDrift"},
 		{v1alpha1.DriftInfrastructure, "InfrastructureDrift"},
@@ -209,6 +222,8 @@ func TestDefaults(t *testing.T) {
 	}{
 		"spec.launchTimeoutSeconds":             {v1alpha1.DefaultLaunchTimeout, 10 * time.Minute},
 		"spec.spareTTLSeconds":                  {v1alpha1.DefaultSpareTTL, 2 * time.Minute},
+		"spec.rollout.soakSeconds":              {v1alpha1.DefaultSoak, 10 * time.Minute},
+		"spec.rollout.progressDeadlineSeconds":  {v1alpha1.DefaultProgressDeadline, 10 * time.Minute},
 		"spec.scalableResource.emptyTTLSeconds": {v1alpha1.DefaultEmptyTTL, 30 * time.Minute},
 	} {
 		match := regexp.MustCompile(`Default: (\d+)`).FindStringSubmatch(schemaOf(t, "karpentermachinetemplates", path)["description"].(string))
@@ -254,6 +269,8 @@ func TestLengths(t *testing.T) {
 		{"catalog/limits.go", "maxLimitedOfferings", "karpentermachinetemplates", "status.limitedOfferings"},
 		{"catalog/unavailable.go", "maxUnavailableOfferings", "karpentermachinetemplates", "status.unavailableOfferings"},
 		{"controller/machinetemplate/resources.go", "maxScalableResources", "karpentermachinetemplates", "status.scalableResources"},
+		{"rollout/next.go", "maxCanary", "karpentermachinetemplates", "status.rollout.canary"},
+		{"rollout/next.go", "maxHistory", "karpentermachinetemplates", "status.rollout.history"},
 		{"generate/invalid.go", "maxGroups", "karpentermachinetemplates", "status.invalidOfferings"},
 		{"generate/invalid.go", "maxExamples", "karpentermachinetemplates", "status.invalidOfferings.examples"},
 		{"cli/importer/build.go", "maxTypes", "instancetypecatalogs", "spec.instanceTypes"},
@@ -320,6 +337,7 @@ func TestReadyDependsOn(t *testing.T) {
 		v1alpha1.ConditionNodesTainted:        {usual, false},
 		v1alpha1.ConditionNodesCurrent:        {usual, false},
 		v1alpha1.ConditionMachinesProgressing: {usual, false},
+		v1alpha1.ConditionRolloutProgressing:  {usual, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := &v1alpha1.KarpenterMachineTemplate{}

@@ -138,9 +138,44 @@ const (
 	ReasonTaintMissing = "TaintMissing"
 	// ReasonNodesOutdated: Nodes are not what the template generates now.
 	//   - In: NodesCurrent=False
-	//   - To do: nothing, because Karpenter replaces them within the disruption budgets of their NodePools.
+	//   - To do: nothing, because Karpenter replaces them within the disruption budgets of their NodePools. If the template
+	//     has spec.rollout, RolloutProgressing reports which of them are replaced now.
 	//   - See: docs/guides/upgrades.md#keep-outdated-nodes
 	ReasonNodesOutdated = "NodesOutdated"
+)
+
+// Reasons of RolloutProgressing.
+const (
+	// ReasonRolloutCanary: the first outdated Nodes are replaced.
+	//   - In: RolloutProgressing=True
+	//   - To do: nothing.
+	//   - See: docs/guides/rollouts.md#steps
+	ReasonRolloutCanary = "Canary"
+	// ReasonRolloutSoaking: the new Nodes are observed, and no outdated Node is replaced.
+	//   - In: RolloutProgressing=True
+	//   - To do: nothing.
+	//   - See: docs/guides/rollouts.md#steps
+	ReasonRolloutSoaking = "Soaking"
+	// ReasonRolloutRolling: Karpenter replaces all outdated Nodes within the disruption budgets of their NodePools.
+	//   - In: RolloutProgressing=True
+	//   - To do: nothing.
+	//   - See: docs/guides/rollouts.md#steps
+	ReasonRolloutRolling = "Rolling"
+	// ReasonRolloutComplete: no Node is outdated.
+	//   - In: RolloutProgressing=True
+	//   - To do: nothing.
+	ReasonRolloutComplete = "RolloutComplete"
+	// ReasonRolloutPaused: spec.rollout.paused is true, so no outdated Node is replaced.
+	//   - In: RolloutProgressing=Unknown
+	//   - To do: set it to false, or run kubectl karpenter-capi rollout resume.
+	//   - See: docs/guides/rollouts.md#pause-and-resume
+	ReasonRolloutPaused = "RolloutPaused"
+	// ReasonRolloutStopped: a new Node has failed, so no outdated Node is replaced any more.
+	//   - In: RolloutProgressing=False
+	//   - To do: correct the template, or run kubectl karpenter-capi rollout undo. If the template is not the cause, run
+	//     kubectl karpenter-capi rollout resume.
+	//   - See: docs/guides/rollouts.md#when-a-rollout-stops
+	ReasonRolloutStopped = "RolloutStopped"
 )
 
 // Reasons for the drift of a NodeClaim, which Karpenter shows in the condition Drifted.

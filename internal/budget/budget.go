@@ -22,7 +22,7 @@ import (
 )
 
 // Status is the maximum size of the status.
-const Status = Conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + rest
+const Status = Conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + Rollout + rest
 
 // The maximum sizes of messages in the status.
 const (
@@ -46,11 +46,19 @@ const (
 	Limited = 24 << 10
 	// Resources is the share of status.scalableResources.
 	Resources = 24 << 10
+	// Rollout is the share of status.rollout.
+	Rollout = Canary + 2*Spec + Stop
+	// Canary is the share of status.rollout.canary.
+	Canary = 5 << 10
+	// Spec is the maximum for a spec in status.rollout.history.
+	Spec = 4 << 10
+	// Stop is the maximum for status.rollout.message.
+	Stop = 512
 )
 
 const (
 	// Conditions is the maximum number of conditions.
-	Conditions = 14
+	Conditions = 15
 	// rest is the share of numbers, the names of fields, and managed fields.
 	rest = 6 << 10
 )

@@ -241,7 +241,8 @@ func (c *CloudProvider) GetInstanceTypes(ctx context.Context, nodePool *karpv1.N
 }
 
 // IsDrifted returns why a claim is not what its template generates now (see package drift); empty if
-// it is, or if that cannot be decided now.
+// it is, if that cannot be decided now, or if the rollout of the template does not replace the claim now (see
+// package rollout).
 func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) (cloudprovider.DriftReason, error) {
 	if err := c.clusters.Guard(ctx); err != nil {
 		return "", err
@@ -257,7 +258,14 @@ func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) 
 	if err != nil || !decided {
 		return "", err
 	}
-	return answers.Reason(ctx, claim)
+	reason, err := answers.Reason(ctx, claim)
+	if err != nil || reason == "" {
+		return "", err
+	}
+	if may, err := answers.MayReplace(ctx, claim); err != nil || !may {
+		return "", err
+	}
+	return reason, nil
 }
 
 // Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.

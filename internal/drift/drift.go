@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
+	"github.com/karpenter-capi/karpenter-capi/internal/rollout"
 	"github.com/karpenter-capi/karpenter-capi/internal/version"
 )
 
@@ -28,6 +29,7 @@ type Template struct {
 	mu       sync.Mutex
 	launcher *generate.Launcher
 	launches map[catalog.Key]launch
+	revision string
 }
 
 // launch is the result of generate.LaunchOf.
@@ -79,6 +81,26 @@ func (t *Template) Reason(ctx context.Context, claim *karpv1.NodeClaim) (cloudpr
 		return "", nil // the version is unknown, as while the control plane cannot be read, and patches can use it
 	}
 	return Compare(hashes, present.Generated.Hashes), nil
+}
+
+// MayReplace reports whether an outdated claim may be replaced now, see package rollout.
+func (t *Template) MayReplace(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	if t.template.Spec.Rollout == nil {
+		return true, nil
+	}
+	revision, err := t.Revision(ctx)
+	return err == nil && rollout.MayReplace(t.template, revision, claim.UID), err
+}
+
+// Revision returns what identifies all that the template generates now, see generate.Launcher.
+func (t *Template) Revision(ctx context.Context) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var err error
+	if t.revision == "" {
+		t.revision, err = t.launcher.Revision(ctx)
+	}
+	return t.revision, err
 }
 
 // CanDrift reports whether a claim of a template of this operator can be outdated: its Node is registered,

@@ -31,6 +31,8 @@ const (
 	Bootstrap Subject = "v1"
 	// Revision is the part of a template's spec that shapes machines of any instance type.
 	Revision Subject = "v1"
+	// Rollout is what the machines of all offerings of a template are generated from.
+	Rollout Subject = "v1"
 	// From is what a template takes from the MachineDeployment that it follows.
 	From Subject = "v1"
 	// Accepted is the objects that the API server has accepted in dry runs.

@@ -34,7 +34,7 @@ func newCommand(streams genericiooptions.IOStreams, from source) *cobra.Command 
 		Short: "Import, compare and apply InstanceTypeCatalogs",
 	}
 	catalog.AddCommand(newImport(streams), newDiff(streams), newApply(streams))
-	command.AddCommand(catalog, newTree(from, streams), newWhy(from, streams), newOfferings(from, streams), newCost(from, streams), newDoctor(from, streams), newMigrate(from, streams))
+	command.AddCommand(catalog, newTree(from, streams), newWhy(from, streams), newOfferings(from, streams), newCost(from, streams), newDoctor(from, streams), newMigrate(from, streams), newRollout(from, streams))
 	return command
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
@@ -32,7 +33,9 @@ import (
 // source is from where commands read both clusters.
 type source struct {
 	connect func(context.Context, *view.Options) (*clients.Clusters, error)
-	now     func() time.Time
+	// workload returns a client for the workload cluster that reads from the API server.
+	workload func(*view.Options) (client.Client, error)
+	now      func() time.Time
 }
 
 // clusterSource reads the clusters of the user's kubeconfigs.
@@ -41,7 +44,8 @@ func clusterSource() source {
 		connect: func(ctx context.Context, options *view.Options) (*clients.Clusters, error) {
 			return options.Connect(ctx)
 		},
-		now: time.Now,
+		workload: (*view.Options).WorkloadClient,
+		now:      time.Now,
 	}
 }
 
@@ -65,13 +69,21 @@ func newReader(from source, streams genericiooptions.IOStreams, command *cobra.C
 
 // open connects to both clusters.
 func (r *reader) open(ctx context.Context) (*clients.Clusters, error) {
-	if r.format != "" && !slices.Contains(r.formats, r.format) {
-		return nil, fmt.Errorf("--output %q: expected one of %s", r.format, strings.Join(r.formats, ", "))
+	if err := r.checkFormat(); err != nil {
+		return nil, err
 	}
 	// What the clients log, such as a watch that failed, would be between the lines of the output.
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	return r.connect(ctx, r.options)
+}
+
+// checkFormat returns an error if --output has none of the formats.
+func (r *reader) checkFormat() error {
+	if r.format != "" && !slices.Contains(r.formats, r.format) {
+		return fmt.Errorf("--output %q: expected one of %s", r.format, strings.Join(r.formats, ", "))
+	}
+	return nil
 }
 
 // read connects, and reads both clusters once.

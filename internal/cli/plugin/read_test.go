@@ -255,11 +255,14 @@ func TestDocumented(t *testing.T) {
 	want := string(page)
 	other, _ := otherAutoscaler(t)
 	for part, command := range map[string]string{
-		"migrate": "migrate cluster-autoscaler", "tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "why template": "why template gpu", "offerings": "offerings general", "cost": "cost", "doctor": "doctor",
+		"migrate": "migrate cluster-autoscaler", "tree": "tree nodepool general", "why": "why pod blocked --namespace shop", "why template": "why template gpu", "offerings": "offerings general", "cost": "cost", "doctor": "doctor", "rollout": "rollout status general",
 	} {
 		from := world(t)
-		if part == "migrate" {
+		switch part {
+		case "migrate":
 			from = other
+		case "rollout":
+			from = world(t, rollingOut(v1alpha1.RolloutCanary))
 		}
 		out, _, _ := runIn(t, from, strings.Fields(command)...)
 		if want, err = generated.Replace(want, part, "```console\n$ kubectl karpenter-capi "+command+"\n"+out+"```"); err != nil {

@@ -77,7 +77,8 @@ func world(t *testing.T, changes ...edit) source {
 		connect: func(context.Context, *view.Options) (*clients.Clusters, error) {
 			return &clients.Clusters{Cluster: fixture.Served, Workload: both, Management: both}, nil
 		},
-		now: func() time.Time { return fixture.Noon },
+		workload: func(*view.Options) (client.Client, error) { return both.GetClient(), nil },
+		now:      func() time.Time { return fixture.Noon },
 	}
 }
 

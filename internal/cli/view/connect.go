@@ -94,6 +94,15 @@ func (o *Options) Connect(ctx context.Context) (*clients.Clusters, error) {
 	return clusters, nil
 }
 
+// WorkloadClient returns a client for the workload cluster that reads from the API server. It needs no management cluster.
+func (o *Options) WorkloadClient() (client.Client, error) {
+	config, err := o.Workload.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the workload cluster: %w", err)
+	}
+	return client.New(config, client.Options{Scheme: scheme.Scheme})
+}
+
 // start starts the caches of clusters. It waits until they have started, which they show by having what is indexed. If they do
 // not get that in time, fill returns why.
 func start(ctx context.Context, all ...cluster.Cluster) {

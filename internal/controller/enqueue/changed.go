@@ -5,6 +5,7 @@ package enqueue
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,25 @@ func VolumeLimitsChanged() predicate.Predicate {
 	}
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(limits(e.ObjectOld), limits(e.ObjectNew)) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// NodeReadyChanged passes Nodes whose condition Ready has another status.
+func NodeReadyChanged() predicate.Predicate {
+	ready := func(object client.Object) corev1.ConditionStatus {
+		if node, is := object.(*corev1.Node); is {
+			for _, condition := range node.Status.Conditions {
+				if condition.Type == corev1.NodeReady {
+					return condition.Status
+				}
+			}
+		}
+		return ""
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // its NodeClaim changes then
+		UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -230,5 +231,28 @@ func TestClaimChanged(t *testing.T) {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestNodeReadyChanged(t *testing.T) {
+	ready := func(status corev1.ConditionStatus) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady, Status: status}}
+		}
+	}
+	node := &corev1.Node{}
+	ready(corev1.ConditionTrue)(node)
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"a label":                {change: func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }},
+		"it has reported":        {change: func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime.Time = time.Unix(1, 0) }},
+		"it is not ready":        {change: ready(corev1.ConditionFalse), want: true},
+		"it reports nothing now": {change: ready(corev1.ConditionUnknown), want: true},
+	} {
+		if got := passes(NodeReadyChanged(), node, tc.change); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
 	}
 }

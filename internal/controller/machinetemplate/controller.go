@@ -102,6 +102,8 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.SharingLimits), enqueue.LimitsChanged())).
 		// A CSI driver can start long after its Node is ready.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &storagev1.CSINode{}, enqueue.Later(r.templates.OfNode), enqueue.VolumeLimitsChanged())).
+		// A rollout depends on whether Nodes are ready.
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &corev1.Node{}, enqueue.Later(r.templates.OfNode), enqueue.NodeReadyChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		// The window gives the cache time to have the templates that a changed MachineDeployment names.
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
@@ -188,7 +190,11 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setScalableResources,
 		r.setLimits,
 		r.setMachinesProgressing,
-		r.setNodesCurrent,
+		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+			again, err := r.setNodesCurrent(ctx, template)
+			examineAgain = requeue.Soonest(examineAgain, again)
+			return err
+		},
 		r.setCapacityAccurate,
 		r.setNodesTainted,
 		r.setOfferingsValid,

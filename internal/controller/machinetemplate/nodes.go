@@ -8,8 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
+	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -18,39 +20,51 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/drift"
 )
 
-// setNodesCurrent counts the Nodes that are not what the template generates now. The condition stays
-// as it is while that cannot be decided.
-func (r *Reconciler) setNodesCurrent(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+// setNodesCurrent counts the Nodes that are not what the template generates now, and sets how far their rollout is. Both
+// conditions stay as they are while that cannot be decided. It returns after what time the rollout can continue.
+func (r *Reconciler) setNodesCurrent(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
+	if err := clearRollout(template); err != nil {
+		return 0, err
+	}
 	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	answers, decided, err := drift.Of(ctx, r.clusters, r.catalog, template)
 	if err != nil || !decided {
-		return err
+		return 0, err
 	}
-	outdated, total := map[string]int{}, 0
+	outdated, counts := map[types.UID]bool{}, map[string]int{}
 	for i := range claims {
 		reason, err := answers.Reason(ctx, &claims[i])
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if reason != "" {
-			outdated[string(reason)]++
-			total++
+			counts[string(reason)]++
+			outdated[claims[i].UID] = true
 		}
 	}
+	setCounts(template, counts, len(claims))
+	return r.setRollout(ctx, template, answers, claims, outdated)
+}
+
+// setCounts sets how many Nodes are outdated, by reason.
+func setCounts(template *v1alpha1.KarpenterMachineTemplate, outdated map[string]int, claims int) {
 	conditions := template.StatusConditions()
-	if total == 0 {
+	if len(outdated) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionNodesCurrent)
-		return nil
+		return
 	}
 	counts := lo.Map(slices.Sorted(maps.Keys(outdated)), func(reason string, _ int) string {
 		return fmt.Sprintf("%s %d", reason, outdated[reason])
 	})
+	next := "Karpenter replaces them within the disruption budgets of their NodePools"
+	if template.Spec.Rollout != nil {
+		next = "the condition RolloutProgressing reports which of them are replaced now"
+	}
 	conditions.SetFalse(v1alpha1.ConditionNodesCurrent, v1alpha1.ReasonNodesOutdated,
-		fmt.Sprintf("%d of %d Nodes are not what the template generates now (%s): Karpenter replaces them within the disruption budgets of their NodePools", total, len(claims), strings.Join(counts, ", ")))
-	return nil
+		fmt.Sprintf("%d of %d Nodes are not what the template generates now (%s): %s", lo.Sum(lo.Values(outdated)), claims, strings.Join(counts, ", "), next))
 }
 
 // setNodesTainted names the Nodes that joined without the taint that Karpenter needs, as long

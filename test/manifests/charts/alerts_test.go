@@ -78,7 +78,7 @@ func TestAlertsOnConditions(t *testing.T) {
 		for _, other := range []string{
 			v1alpha1.ConditionClusterReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionVersionReady, v1alpha1.ConditionInstanceTypesReady,
 			v1alpha1.ConditionOfferingsValid, v1alpha1.ConditionNodesTainted, v1alpha1.ConditionCapacityAccurate,
-			v1alpha1.ConditionMachinesProgressing,
+			v1alpha1.ConditionMachinesProgressing, v1alpha1.ConditionRolloutProgressing,
 		} {
 			template.StatusConditions().SetTrue(other)
 		}
@@ -94,6 +94,7 @@ func TestAlertsOnConditions(t *testing.T) {
 		v1alpha1.ConditionNodesTainted:        {"KarpenterCAPINodesNotTainted"},
 		v1alpha1.ConditionCapacityAccurate:    {"KarpenterCAPICapacityInaccurate"},
 		v1alpha1.ConditionMachinesProgressing: {"KarpenterCAPIMachinesNotProgressing"},
+		v1alpha1.ConditionRolloutProgressing:  {"KarpenterCAPIRolloutStopped"},
 	} {
 		t.Run(condition, func(t *testing.T) {
 			name := "not-" + strings.ToLower(condition)
