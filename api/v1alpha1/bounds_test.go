@@ -18,9 +18,11 @@ import (
 
 // unbounded has the fields of types of other projects, whose markers cannot be changed, and what limits them.
 var unbounded = map[string]string{
-	"karpentermachinetemplates.discovery.infrastructureTemplates.selector": "metav1.LabelSelector: it is compared with labels, and never copied to a status",
-	"karpentermachinetemplates.discovery.machineDeployments.selector":      "metav1.LabelSelector: it is compared with labels, and never copied to a status",
-	"karpentermachinetemplates.patches[].jsonPatches[].value":              "apiextensionsv1.JSON: patches generate at most 64 MiB from one base template, see internal/generate",
+	"instancetypecatalogs.instanceTypes[].offerings[].capacityFrom[].selector": "metav1.LabelSelector: the API server gets it, and messages with it are cut",
+	"instancetypecatalogs.offerings[].capacityFrom[].selector":                 "metav1.LabelSelector: the API server gets it, and messages with it are cut",
+	"karpentermachinetemplates.discovery.infrastructureTemplates.selector":     "metav1.LabelSelector: it is compared with labels, and never copied to a status",
+	"karpentermachinetemplates.discovery.machineDeployments.selector":          "metav1.LabelSelector: it is compared with labels, and never copied to a status",
+	"karpentermachinetemplates.patches[].jsonPatches[].value":                  "apiextensionsv1.JSON: patches generate at most 64 MiB from one base template, see internal/generate",
 }
 
 // What a spec can contain has a limit, so that one object can neither fill etcd nor make rules too expensive.

@@ -155,6 +155,7 @@ type CapacityType string
 // Offering is one way to buy an instance type.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.capacityType) && self.capacityType == 'reserved') == has(self.reservation)",message="reservation must be set if and only if capacityType is reserved",fieldPath=".reservation"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacityFrom) || !has(self.reservation)",message="capacityFrom must not be set together with reservation: the limit of a reservation is its count",fieldPath=".capacityFrom"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxMachines) || !has(self.reservation)",message="maxMachines must not be set together with reservation: the limit of a reservation is its count",fieldPath=".maxMachines"
 type Offering struct {
 	// zones of the machines, each an offering of its own: at most 32. Nodes have the zone
@@ -187,6 +188,17 @@ type Offering struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMachines *int32 `json:"maxMachines,omitempty"`
+
+	// capacityFrom is where the capacity of the offering is counted, at most 4 sources. The
+	// offering is unavailable while one of them has nothing left. You cannot set it together
+	// with reservation. Default: none. Example: [{apiVersion: metal3.io/v1alpha1,
+	// kind: BareMetalHost, instanceTypeLabel: example.com/instance-type,
+	// free: "object.?status.provisioning.state.orValue('') == 'available'"}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	CapacityFrom []CapacitySource `json:"capacityFrom,omitempty"`
 
 	// reservation is the capacity that was bought in advance. Set it for capacityType
 	// reserved, and for no other. Karpenter uses it before any other offering.

@@ -438,7 +438,7 @@ type KarpenterMachineTemplateStatus struct {
 	NodeClaims int32 `json:"nodeClaims"`
 
 	// limitedOfferings are the offerings in use that have maxMachines or a reservation,
-	// and how much of the limit is used. If there are too many, the list has those
+	// and all that have capacityFrom, with how much of the limit is used. If there are too many, the list has those
 	// closest to their limit.
 	// +optional
 	// +listType=atomic

@@ -116,6 +116,7 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonVersionSkew, "VersionSkew"},
 		{v1alpha1.ReasonScalableResourceUnusable, "ScalableResourceUnusable"},
 		{v1alpha1.ReasonNoInstanceTypes, "NoInstanceTypes"},
+		{v1alpha1.ReasonCapacityNotCounted, "CapacityNotCounted"},
 		{v1alpha1.ReasonInstanceTypesInvalid, "InstanceTypesInvalid"},
 		{v1alpha1.ConditionPriceAdjustmentsValid, "PriceAdjustmentsValid"},
 		{v1alpha1.ReasonAdjustmentsInvalid, "AdjustmentsInvalid"},

@@ -31,9 +31,17 @@ type LimitedOffering struct {
 	// +required
 	NodeClaims int32 `json:"nodeClaims"`
 
-	// limit is how many NodeClaims there can be.
+	// limit is how many NodeClaims there can be. With capacityFrom, it is nodeClaims and
+	// what is left of the capacity that was counted.
 	// +required
 	Limit int32 `json:"limit"`
+
+	// message describes which capacity is used up, if capacityFrom of the offering counts it.
+	// It is cut to 256 bytes.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
 
 // InvalidOfferings are offerings that cannot be created for the same reason.

@@ -136,6 +136,12 @@ const (
 	//   - To do: add instance types to the catalog, name a catalog in spec.catalogRefs, or correct the selectors of
 	//     spec.discovery.
 	ReasonNoInstanceTypes = "NoInstanceTypes"
+	// ReasonCapacityNotCounted: the objects that capacityFrom of an offering names cannot be counted now. Its
+	// offerings are not closed for that reason.
+	//   - In: OfferingsValid=False
+	//   - To do: correct the expression, install the kind, or grant the right that the message names.
+	//   - See: docs/guides/inventory.md#if-something-is-wrong
+	ReasonCapacityNotCounted = "CapacityNotCounted"
 	// ReasonInstanceTypesInvalid: an instance type cannot be offered, because it has a mistake.
 	//   - In: OfferingsValid=False, InstanceTypesReady=False, InstanceTypesValid=False
 	//   - To do: correct the instance type, object or selector that the message names.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 )
 
 // Catalog keeps the instance types of each template. Several goroutines can use it at
@@ -28,6 +29,8 @@ import (
 // could not be written: see Remember.
 type Catalog struct {
 	clusters *clients.Clusters
+	// inventory has what capacityFrom of offerings counts; nil if nothing is counted.
+	inventory *inventory.Watches
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -236,7 +239,7 @@ func (c *Catalog) Limits(ctx context.Context, template *v1alpha1.KarpenterMachin
 	for i := range templates.Items {
 		limits.others[templates.Items[i].Name] = &templates.Items[i]
 	}
-	return limits, nil
+	return limits, c.readInventories(ctx, &limits)
 }
 
 // Refresh reads the NodeClaims of a template, its catalogs, and the objects that it discovers, again
@@ -258,6 +261,7 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 	case !e.isOf(template, in.Catalogs) || !equality.Semantic.DeepEqual(e.inputs, in.inputs):
 		in.Used = used
 		e.rebuild(template, in)
+		c.inventory.Need(template.Name, e.limits.all)
 	default:
 		e.setUsed(template, used)
 	}
@@ -266,6 +270,7 @@ func (c *Catalog) Refresh(ctx context.Context, template *v1alpha1.KarpenterMachi
 
 // Forget removes the entry of a template that no longer exists.
 func (c *Catalog) Forget(name string) {
+	c.inventory.Need(name, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, name)
@@ -294,6 +299,7 @@ func (c *Catalog) entry(ctx context.Context, template *v1alpha1.KarpenterMachine
 	}
 	if e = c.lock(template); !e.isOf(template, versions) {
 		e.rebuild(template, in.(*reader))
+		c.inventory.Need(template.Name, e.limits.all)
 	}
 	return e, nil
 }

@@ -16,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 )
 
 // Check returns how many instance types of a catalog can be used, how many offerings they have, and
@@ -107,9 +108,13 @@ func typeOf(spec *v1alpha1.InstanceTypeCatalogSpec, given *v1alpha1.InstanceType
 				return Type{}, fmt.Errorf("offering %s is given twice: name each zone once for each capacity type", key)
 			}
 			seen.Insert(key)
+			pools, err := inventory.PoolsOf(o.CapacityFrom, given.Name, zone)
+			if err != nil {
+				return Type{}, fmt.Errorf("offering %s: %w", key, err)
+			}
 			found.Offerings = append(found.Offerings, Offering{
 				Zone: zone, CapacityType: capacityType, Price: price,
-				MaxMachines: o.MaxMachines, Reservation: o.Reservation, InfrastructureRef: given.InfrastructureRef,
+				MaxMachines: o.MaxMachines, Reservation: o.Reservation, Pools: pools, InfrastructureRef: given.InfrastructureRef,
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
+	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
 )
 
@@ -29,6 +30,7 @@ type Limits struct {
 	// shared reports whether claims of other templates can count, which are in others by name.
 	shared bool
 	others map[string]*v1alpha1.KarpenterMachineTemplate
+	inventories
 }
 
 // limit is the limit of one offering: either max or reservation is set.
@@ -41,7 +43,8 @@ type limit struct {
 // LimitsOf returns the limits of a template with the given types. If reservations with
 // one id have several counts, the smallest one applies.
 func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits {
-	limits := Limits{owner: template.Name, template: template.Spec.MaxMachines, offerings: map[Key]limit{}}
+	limits := Limits{owner: template.Name, template: template.Spec.MaxMachines, offerings: map[Key]limit{}, inventories: inventoriesOf(template, types)}
+	limits.shared = len(limits.pools) > 0
 	counts := map[string]int32{}
 	for i := range types {
 		for j := range types[i].Offerings {
@@ -68,7 +71,9 @@ func LimitsOf(template *v1alpha1.KarpenterMachineTemplate, types []Type) Limits 
 }
 
 // None reports whether there is no limit.
-func (l Limits) None() bool { return l.template == nil && len(l.offerings) == 0 }
+func (l Limits) None() bool {
+	return l.template == nil && len(l.offerings) == 0 && len(l.pools) == 0
+}
 
 // isOwn reports whether a claim is of the template with these limits.
 func (l Limits) isOwn(claim *karpv1.NodeClaim) bool { return claim.Spec.NodeClassRef.Name == l.owner }
@@ -101,6 +106,8 @@ type Usage struct {
 	reservations map[string]int32
 	// shared has the answers of sharedWith, which many claims of a template need.
 	shared map[offeringOf]bool
+	// ledger has what is left of the inventories.
+	ledger *inventory.Ledger
 }
 
 // offeringOf is an offering of a template.
@@ -111,7 +118,7 @@ type offeringOf struct {
 
 // Use returns how much claims use. Claims that have no offering yet use nothing.
 func (l Limits) Use(claims []karpv1.NodeClaim) Usage {
-	usage := Usage{limits: l, offerings: map[Key]int32{}, reservations: map[string]int32{}, shared: map[offeringOf]bool{}}
+	usage := Usage{limits: l, offerings: map[Key]int32{}, reservations: map[string]int32{}, shared: map[offeringOf]bool{}, ledger: l.ledger()}
 	for i := range claims {
 		if Launched(&claims[i]) {
 			usage.add(&claims[i])
@@ -131,6 +138,7 @@ func (u *Usage) add(claim *karpv1.NodeClaim) {
 	if id := u.limits.reservationOf(key, claim); id != "" {
 		u.reservations[id]++
 	}
+	u.take(key, claim)
 }
 
 // counts reports whether a claim counts toward maxMachines of its offering: every claim of the template,
@@ -163,8 +171,14 @@ func (u Usage) Total() int32 { return u.total }
 // AllFull reports whether the template is at its limit.
 func (u Usage) AllFull() bool { return u.limits.template != nil && u.total >= *u.limits.template }
 
-// Full reports whether an offering or the template is at its limit.
+// Full reports whether an offering or the template is at its limit, or nothing is left of what capacityFrom counts.
 func (u Usage) Full(key Key) bool {
+	left, counted := u.left(key)
+	return u.atLimit(key) || counted && left <= 0
+}
+
+// atLimit reports whether an offering or the template is at its limit.
+func (u Usage) atLimit(key Key) bool {
 	if u.AllFull() {
 		return true
 	}
@@ -184,7 +198,7 @@ func (u Usage) of(key Key, l limit) (used, most int32) {
 	return u.offerings[key], *l.max
 }
 
-// Status returns the limited offerings that are in use, for the template's status, sorted
+// Status returns the limited offerings that are in use, and those whose capacity is counted, for the template's status, sorted
 // by instance type, zone and capacity type. If there are too many, it returns those that
 // are closest to their limit.
 func (u Usage) Status() []v1alpha1.LimitedOffering {
@@ -194,6 +208,7 @@ func (u Usage) Status() []v1alpha1.LimitedOffering {
 			used = append(used, v1alpha1.LimitedOffering{InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType, NodeClaims: nodeClaims, Limit: most})
 		}
 	}
+	used = u.withCounted(used)
 	inOrder := func(a, b v1alpha1.LimitedOffering) int {
 		return cmp.Or(cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	}
@@ -222,7 +237,7 @@ func Exceeding(claims []karpv1.NodeClaim, limits Limits) sets.Set[types.UID] {
 	for _, claim := range oldestFirst(claims) {
 		switch {
 		case !Launched(claim):
-		case limits.isOwn(claim) && usage.Full(KeyOf(claim)):
+		case limits.isOwn(claim) && (usage.atLimit(KeyOf(claim)) || usage.lacks(claim)):
 			exceeding.Insert(claim.UID)
 		default:
 			usage.add(claim)

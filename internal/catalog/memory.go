@@ -40,6 +40,8 @@ type memory struct {
 type counted struct {
 	nodeClaims int32
 	limited    []v1alpha1.LimitedOffering
+	// usedUp are the offerings of which nothing is left that capacityFrom counts.
+	usedUp []Key
 }
 
 // SetAccepted sets the valid offerings of a template in its current generation. All others
@@ -59,9 +61,13 @@ func (c *Catalog) SetAccepted(template *v1alpha1.KarpenterMachineTemplate, accep
 func (c *Catalog) SetUsage(template *v1alpha1.KarpenterMachineTemplate, usage Usage) {
 	e := c.lock(template)
 	defer e.mu.Unlock()
-	now := counted{usage.Total(), usage.Status()}
-	if known := e.usageOf(template); known.nodeClaims != now.nodeClaims || !slices.Equal(known.limited, now.limited) {
+	now := counted{usage.Total(), usage.Status(), usage.usedUp()}
+	known := e.usageOf(template)
+	if known.nodeClaims != now.nodeClaims || !slices.Equal(known.limited, now.limited) || !slices.Equal(known.usedUp, now.usedUp) {
 		e.resourceVersion = "" // offerings can be at their limit now, or no longer be
+	}
+	if !slices.Equal(known.usedUp, now.usedUp) {
+		c.inventory.Notify() // other templates can share what is counted
 	}
 	e.memoryOf(template).usage = &now
 }
@@ -71,7 +77,10 @@ func (e *entry) usageOf(template *v1alpha1.KarpenterMachineTemplate) counted {
 	if usage := e.memoryOf(template).usage; usage != nil {
 		return *usage
 	}
-	return counted{template.Status.NodeClaims, template.Status.LimitedOfferings}
+	usedUp := lo.FilterMap(template.Status.LimitedOfferings, func(o v1alpha1.LimitedOffering, _ int) (Key, bool) {
+		return keyOf(o), len(e.limits.pools[keyOf(o)]) > 0 && o.NodeClaims >= o.Limit
+	})
+	return counted{template.Status.NodeClaims, template.Status.LimitedOfferings, usedUp}
 }
 
 // Examined reports whether the valid offerings of a template are known for its current

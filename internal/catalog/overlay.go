@@ -50,6 +50,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
 	}
 	result.closed = append(result.closed, e.pausedOf(template)...)
+	result.closed = append(result.closed, usage.usedUp...)
 	if accepted := e.acceptedOf(template); accepted != nil {
 		for i := range e.types {
 			for j := range e.types[i].Offerings {

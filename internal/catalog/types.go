@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
+	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 )
 
 // Key identifies an offering of one template.
@@ -61,6 +62,8 @@ type Offering struct {
 	Limiter *Limiter
 	// Reservation is set for capacity type reserved.
 	Reservation *v1alpha1.Reservation
+	// Pools are where its capacity is counted; none if it is not.
+	Pools []inventory.Pool
 	// InfrastructureRef is used without changes; nil for the template's base with its
 	// patches.
 	InfrastructureRef *clusterv1.ContractVersionedObjectReference

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -44,6 +45,9 @@ var _ cloudprovider.CloudProvider = (*CloudProvider)(nil)
 // that has found its Machine. Core calls Delete every 5 seconds.
 const rememberedFor = 10 * time.Minute
 
+// decidedFor is how long Create remembers a decision. Core stores it within a few seconds, or calls Create again.
+const decidedFor = time.Minute
+
 // Every Node of Cluster API starts with a taint that Cluster API removes when it
 // knows the Machine of the Node. Karpenter must not require that Pods tolerate it.
 func init() {
@@ -63,13 +67,17 @@ type CloudProvider struct {
 	// has had. Core calls Delete for the Node and for the claim, so an entry must last until both
 	// have ended.
 	ending *cache.Cache
+	// deciding is held while Create decides. decided has, by UID, the claims that it decided about and whose launch the cache
+	// may not have yet, if their offering takes from an inventory.
+	deciding sync.Mutex
+	decided  *cache.Cache
 	// marked has the UIDs of the claims whose Machine this process has marked for deletion.
 	marked *cache.Cache
 }
 
 // New returns the CloudProvider for the served Cluster.
 func New(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *CloudProvider {
-	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, recorder: noEvents{}, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), marked: cache.New(rememberedFor, rememberedFor)}
+	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, recorder: noEvents{}, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), decided: cache.New(decidedFor, decidedFor), marked: cache.New(rememberedFor, rememberedFor)}
 }
 
 // WithRecorder makes Delete publish events.
@@ -119,15 +127,14 @@ func (c *CloudProvider) Create(ctx context.Context, claim *karpv1.NodeClaim) (*k
 	if err != nil {
 		return nil, err
 	}
-	full, err := c.full(ctx, template, claim)
+	decision, err := c.decide(ctx, template, claim, instanceTypes)
 	if err != nil {
 		return nil, err
 	}
-	decision, err := chooseOffering(claim, instanceTypes, full)
-	if err != nil {
-		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
-	}
 	launch, err := generate.LaunchOf(ctx, c.clusters, c.catalog, template, decision.key())
+	if err != nil {
+		c.decided.Delete(string(claim.UID))
+	}
 	if catalog.IsNotOffered(err) {
 		return nil, cloudprovider.NewInsufficientCapacityError(err)
 	}

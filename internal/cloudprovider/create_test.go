@@ -157,6 +157,26 @@ func TestCreateKeepsToLimits(t *testing.T) {
 	}
 }
 
+// Of offerings whose capacity is counted, decisions count that the cache does not have yet.
+func TestCreateCountsItsDecisions(t *testing.T) {
+	named := func(name string) *karpv1.NodeClaim {
+		c := waiting()
+		c.Name, c.UID = name, types.UID(name)
+		return c
+	}
+	provider, _ := newProviderOf(func(_ *v1alpha1.KarpenterMachineTemplate, listed *v1alpha1.InstanceTypeCatalog) {
+		offering := &listed.Spec.InstanceTypes[0].Offerings[0]
+		offering.MaxMachines = new(int32(1))
+		offering.CapacityFrom = []v1alpha1.CapacitySource{{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost", Free: "true"}}
+	}, named("one"), named("two"))
+	for _, step := range []struct{ claim, want string }{{"one", "small"}, {"two", "large"}, {"one", "small"}} {
+		created, err := provider.Create(t.Context(), named(step.claim))
+		if err != nil || created.Labels[typeLabel] != step.want {
+			t.Errorf("claim %s got %v and the error %v, want %s", step.claim, created, err, step.want)
+		}
+	}
+}
+
 // An offering that was not accepted is not launched. Nothing is launched before the template
 // is examined: after a restart if an offering was not accepted, or when the template has changed.
 func TestCreateChoosesWhatWasAccepted(t *testing.T) {

@@ -113,7 +113,7 @@ func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instance
 	}
 	free := lo.Reject(launchable, func(o *cloudprovider.Offering, _ int) bool { return full(keyOf(instanceType, o)) })
 	if len(free) == 0 {
-		return nil, miss{stage: 5, reason: fmt.Errorf("%s, whose offerings have reached maxMachines or the count of their reservation", instanceType.Name)}
+		return nil, miss{stage: 5, reason: fmt.Errorf("%s, whose offerings have reached maxMachines or the count of their reservation, or have nothing left that capacityFrom counts", instanceType.Name)}
 	}
 	return slices.MinFunc(free, compareOfferings), miss{}
 }
@@ -184,21 +184,48 @@ func withoutZeros(list corev1.ResourceList) corev1.ResourceList {
 	return result
 }
 
-// full returns a function that reports whether an offering is at its limit. The template's
-// status also has this, but up to a second late, and a burst of claims takes less time.
-// The cache is late, too: if claims exceed a limit, the oldest keep the offering.
-func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) (func(catalog.Key) bool, error) {
-	limits, err := c.catalog.Limits(ctx, template)
+// decide returns the decision about a claim. Decisions are made one after the other, so that several claims do not take the same
+// host.
+func (c *CloudProvider) decide(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType) (*decision, error) {
+	c.deciding.Lock()
+	defer c.deciding.Unlock()
+	full, counted, err := c.full(ctx, template, claim)
 	if err != nil {
 		return nil, err
 	}
+	decision, err := chooseOffering(claim, instanceTypes, full)
+	if err != nil {
+		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
+	}
+	if counted {
+		launched := decision.nodeClaim(claim)
+		launched.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
+		c.decided.SetDefault(string(claim.UID), launched)
+	}
+	return decision, nil
+}
+
+// full returns a function that reports whether an offering is at its limit. The template's
+// status also has this, but up to a second late, and a burst of claims takes less time.
+// The cache is late, too: if claims exceed a limit, the oldest keep the offering. If the template takes from inventories, which it
+// returns also, the decisions that the cache lacks count.
+func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) (full func(catalog.Key) bool, counted bool, err error) {
+	limits, err := c.catalog.Limits(ctx, template)
+	if err != nil {
+		return nil, false, err
+	}
 	if limits.None() {
-		return func(catalog.Key) bool { return false }, nil
+		return func(catalog.Key) bool { return false }, false, nil
 	}
 	claims, err := catalog.ClaimsThatCount(ctx, c.clusters, template, limits)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	others := lo.Reject(claims, func(other karpv1.NodeClaim, _ int) bool { return other.UID == claim.UID })
-	return limits.Use(others).Full, nil
+	others := lo.FilterMap(claims, func(other karpv1.NodeClaim, _ int) (karpv1.NodeClaim, bool) {
+		if decided, known := c.decided.Get(string(other.UID)); known && !catalog.Launched(&other) && other.DeletionTimestamp.IsZero() {
+			other = *decided.(*karpv1.NodeClaim)
+		}
+		return other, other.UID != claim.UID
+	})
+	return limits.Use(others).Full, limits.Counted(), nil
 }

@@ -108,7 +108,7 @@ func judge(request *http.Request, response *http.Response) verdict {
 	}
 	body := peek(response)
 	switch {
-	case namesWebhook(body), isStatus(body) && ofProvider(request.URL.Path):
+	case namesWebhook(body), isStatus(body) && alone(request):
 		return answering
 	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable, response.StatusCode == http.StatusGatewayTimeout, ofMachines(request.URL.Path):
 		return failing
@@ -153,9 +153,10 @@ func isWatch(request *http.Request) bool {
 
 // watchOf returns what identifies a watch among those of one cluster: the path and the selectors. It is
 // empty for other requests, and for the watches of providers' kinds: one of these can fail alone, such as
-// with its conversion webhook, and what their caches lack is read from the API server.
+// with its conversion webhook, and what their caches lack is read from the API server. It is empty for requests with
+// the context of Apart, too.
 func watchOf(request *http.Request) string {
-	if !isWatch(request) || ofProvider(request.URL.Path) {
+	if !isWatch(request) || alone(request) {
 		return ""
 	}
 	parts := []string{request.URL.Path}
@@ -170,6 +171,17 @@ func watchOf(request *http.Request) string {
 		parts = append(parts, "metadata")
 	}
 	return strings.Join(parts, " ")
+}
+
+// apart is the key of the mark of Apart.
+type apart struct{}
+
+// Apart returns a context for requests of a kind that can fail alone: nothing is decided from what a cache of the kind lacks.
+func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, apart{}, true) }
+
+// alone reports whether a failure of a request concerns only its kind.
+func alone(request *http.Request) bool {
+	return request.Context().Value(apart{}) != nil || ofProvider(request.URL.Path)
 }
 
 // providers are the first parts of the groups of providers' kinds.

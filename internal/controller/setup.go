@@ -49,7 +49,7 @@ import (
 // kwok/main.go), and this operator's reconcilers. It returns core's state of the workload
 // cluster.
 func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
-	catalog := catalog.New(op.Clusters)
+	catalog := catalog.New(op.Clusters).WithInventories(op.Inventories)
 	provider := cloudprovider.New(op.Clusters, catalog, op.Clock).WithRecorder(op.EventRecorder)
 	if options.FromContext(ctx).FeatureGates.NodeOverlay {
 		provider.WithOverlays(op.InstanceTypeStore)

@@ -38,6 +38,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
+	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 	"github.com/karpenter-capi/karpenter-capi/internal/lanes"
 	"github.com/karpenter-capi/karpenter-capi/internal/signals"
 )
@@ -46,6 +47,7 @@ import (
 type Operator struct {
 	manager.Manager
 	Clusters          *clients.Clusters
+	Inventories       *inventory.Watches
 	EventRecorder     events.Recorder
 	Clock             clock.Clock
 	InstanceTypeStore *nodeoverlay.InstanceTypeStore
@@ -93,6 +95,10 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	if clusters.Management, err = clients.NewManagement(ctx, management, served, options.Allowed); err != nil {
 		return nil, nil, err
 	}
+	inventories, err := inventory.NewWatches(ctx, management, clusters.Management.GetHTTPClient(), clusters.Management.GetRESTMapper(), served.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := errors.Join(
 		mgr.Add(clusters.Management),
 		follow(mgr, clusters.Workload, toWorkload, func(ctx context.Context) error {
@@ -111,6 +117,7 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	return ctx, &Operator{
 		Manager:           mgr,
 		Clusters:          clusters,
+		Inventories:       inventories,
 		EventRecorder:     events.NewRecorder(mgr.GetEventRecorderFor(core.AppName)), //nolint:staticcheck // Karpenter's recorder takes this kind only.
 		Clock:             clock.RealClock{},
 		InstanceTypeStore: nodeoverlay.NewInstanceTypeStore(),

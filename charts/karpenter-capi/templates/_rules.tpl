@@ -3,7 +3,8 @@
 {{- /*
 The rules of some of the files in files/rules, which 'make charts' writes. Call it with a dict of root and files. With
 rbac.infrastructureKinds, the rules for all kinds of infrastructure and bootstrap providers are narrowed to these, and to reading
-what Cluster API creates from a template: the kind of awsmachinetemplates is that of awsmachines, too.
+what Cluster API creates from a template: the kind of awsmachinetemplates is that of awsmachines, too. The rules of the management
+cluster include those to list and watch rbac.inventoryKinds.
 */}}
 {{- define "karpenter-capi.rules" -}}
 {{- $kinds := .root.Values.rbac.infrastructureKinds }}
@@ -28,6 +29,11 @@ what Cluster API creates from a template: the kind of awsmachinetemplates is tha
 {{- else }}
 {{- $rules = append $rules . }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- if has "management" .files }}
+{{- range .root.Values.rbac.inventoryKinds }}
+{{- $rules = append $rules (dict "apiGroups" (list .apiGroup) "resources" .resources "verbs" (list "list" "watch")) }}
 {{- end }}
 {{- end }}
 {{- toYaml $rules }}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/contract"
 
@@ -92,7 +93,27 @@ func neededIn(v *view.View, operator *view.Operator, workload bool) ([]rights.Ri
 		return nil, err
 	}
 	ofKinds, err := rights.OfKinds(rights.Management, v.Served().Namespace, kindsInUse(v))
-	return slices.Concat(ofNamespace, ofCluster, ofKinds), err
+	return slices.Concat(ofNamespace, ofCluster, ofKinds, ofInventories(v)), err
+}
+
+// ofInventories returns the rights to what capacityFrom of the offerings of catalogs counts.
+func ofInventories(v *view.View) []rights.Right {
+	var needed []rights.Right
+	for i := range v.Catalogs {
+		spec := &v.Catalogs[i].Spec
+		offerings := append(slices.Clone(spec.Offerings), lo.FlatMap(spec.InstanceTypes, func(t v1alpha1.InstanceType, _ int) []v1alpha1.Offering { return t.Offerings })...)
+		for _, from := range lo.FlatMap(offerings, func(o v1alpha1.Offering, _ int) []v1alpha1.CapacitySource { return o.CapacityFrom }) {
+			version, err := schema.ParseGroupVersion(from.APIVersion)
+			if err != nil {
+				continue // the condition of the catalog reports it
+			}
+			resource, _, _ := strings.Cut(contract.CalculateCRDName(version.Group, from.Kind), ".")
+			for _, verb := range []string{"list", "watch"} {
+				needed = append(needed, rights.Right{Group: version.Group, Resource: resource, Verb: verb, Namespace: cmp.Or(from.Namespace, v.Served().Namespace)})
+			}
+		}
+	}
+	return lo.Uniq(needed)
 }
 
 // kindsInUse returns the kinds of providers that templates, catalogs, Machines and the Cluster refer to.

@@ -186,7 +186,7 @@ func full(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) string {
 	}
 	for _, o := range template.Status.LimitedOfferings {
 		if (catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}) == key && o.NodeClaims >= o.Limit {
-			return fmt.Sprintf("%d of %d NodeClaims exist", o.NodeClaims, o.Limit)
+			return cmp.Or(o.Message, fmt.Sprintf("%d of %d NodeClaims exist", o.NodeClaims, o.Limit))
 		}
 	}
 	return ""

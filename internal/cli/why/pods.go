@@ -105,7 +105,7 @@ var ofPods = []Rule{
 	}),
 	refused(full, Rule{
 		Name: "LimitReached",
-		Seen: "a Pod is pending, and `maxMachines` or the count of a reservation is reached. `status.limitedOfferings` of the template shows what is used",
+		Seen: "a Pod is pending, and `maxMachines` or the count of a reservation is reached, or nothing is left that `capacityFrom` counts. `status.limitedOfferings` of the template shows what is used",
 		Do:   "Raise the limit in the template or catalog, or add other offerings",
 		See:  "docs/guides/first-template.md#limits-and-reservations",
 	}),

@@ -13,6 +13,7 @@ var reasons = map[string]reason{
 	"BootstrapDrift":             {"Nothing, because Karpenter replaces the Node within the disruption budgets of its NodePool.", ""},
 	"Canary":                     {"Nothing.", "docs/guides/rollouts.md#steps"},
 	"CapacityDiffers":            {"Correct capacity, spec.kubelet or the catalog, so that the first Node of a type is planned correctly, too. The message has both values.", ""},
+	"CapacityNotCounted":         {"Correct the expression, install the kind, or grant the right that the message names.", "docs/guides/inventory.md#if-something-is-wrong"},
 	"ClusterDeleted":             {"Delete the NodePools of the template, create the Cluster again, or let the operator serve another Cluster.", "docs/operations.md#deleting-the-cluster"},
 	"ClusterDeleting":            {"Wait until the Cluster is deleted. To launch Nodes again, let the operator serve another Cluster.", "docs/operations.md#deleting-the-cluster"},
 	"ClusterNotFound":            {"Create the Cluster, or correct the operator's --cluster-name and --cluster-namespace. If clusterctl has moved the Cluster, give the operator the kubeconfig of the other management cluster.", "docs/guides/moving-clusters.md#move"},

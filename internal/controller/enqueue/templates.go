@@ -159,6 +159,7 @@ func Later(templates func(context.Context, client.Object) []string) handler.Even
 			}
 			add(ctx, q, e.ObjectNew, window)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, templateWindow) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, templateWindow) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { add(ctx, q, e.Object, templateWindow) },
 	}
 }

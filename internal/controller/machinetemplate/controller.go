@@ -96,6 +96,10 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	for _, connection := range r.connections() {
 		b = b.WatchesRawSource(connection)
 	}
+	if counts := r.catalog.Inventories(); counts != nil {
+		ofCounts := func(context.Context, client.Object) []string { return counts.Templates() }
+		b = b.WatchesRawSource(source.Channel(counts.Changed(), enqueue.Later(ofCounts)))
+	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).

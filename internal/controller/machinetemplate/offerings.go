@@ -135,7 +135,11 @@ func (r *Reconciler) setOfferingsValid(ctx context.Context, template *v1alpha1.K
 	if err != nil {
 		return err
 	}
-	problems = slices.Concat(problems, changed, invalidOfferings(template), catalog.Untolerated(types, pools))
+	uncounted, err := r.catalog.Uncounted(ctx, template)
+	if err != nil {
+		return err
+	}
+	problems = slices.Concat(problems, uncounted, changed, invalidOfferings(template), catalog.Untolerated(types, pools))
 	conditions := template.StatusConditions()
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionOfferingsValid)

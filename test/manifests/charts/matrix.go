@@ -80,7 +80,7 @@ func all(values Values) Values {
 			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates"}},
 			Values{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"azuremachinepoolmachines"}, "readOnly": true},
 			Values{"apiGroup": "bootstrap.cluster.x-k8s.io", "resources": []string{"kubeadmconfigtemplates"}},
-		)},
+		), "inventoryKinds": list(Values{"apiGroup": "metal3.io", "resources": []string{"baremetalhosts"}})},
 		"serviceMonitor": Values{
 			"enabled": true, "additionalLabels": mine, "sampleLimit": 5000, "endpointConfig": Values{"interval": "30s"},
 			"authorization":     Values{"credentials": Values{"name": "prometheus-token", "key": "token"}},

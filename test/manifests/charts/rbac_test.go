@@ -57,6 +57,15 @@ func TestRights(t *testing.T) {
 			values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "clusters"}},
 			want:   map[string][]string{"": cluster, "clusters": management},
 		},
+		"inventories": {
+			values: Values{"settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"inventoryKinds": []Values{
+				{"apiGroup": "metal3.io", "resources": []string{"baremetalhosts"}},
+			}}},
+			want: map[string][]string{"": union(workload, cluster, metrics), "clusters": union(
+				management, rightsOf("metal3.io", "baremetalhosts", "list", "watch"),
+			), namespace: election},
+			admin: admin,
+		},
 		"kinds in use": {
 			values: Values{"placement": "Identity", "settings": Values{"clusterNamespace": "clusters"}, "rbac": Values{"infrastructureKinds": []Values{
 				{"apiGroup": "infrastructure.cluster.x-k8s.io", "resources": []string{"awsmachinetemplates", "awsmachinepools"}},

@@ -123,8 +123,9 @@ func TestMetal3(t *testing.T) {
 			if m.failureDomain != m.offering.Zone {
 				t.Errorf("the failure domain is %q", m.failureDomain)
 			}
-			if m.offering.MaxMachines == nil {
-				t.Error("the number of hosts is not limited")
+			counted := fmt.Sprintf("[BareMetalHosts with labels example.com/instance-type=%s,infrastructure.cluster.x-k8s.io/failure-domain=%s]", m.instanceType.Name, m.offering.Zone)
+			if got := fmt.Sprint(m.offering.Pools); got != counted {
+				t.Errorf("%s are counted, want %s", got, counted)
 			}
 			_, isGPU := m.instanceType.Capacity[nvidiaGPU]
 			base := nested(t, specOf(t, s.bases.Infrastructure), "image")
