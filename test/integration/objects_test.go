@@ -305,6 +305,18 @@ func (e *environment) versions(ctx context.Context) map[string]string {
 	return versions
 }
 
+// waitCounted waits until the status of the template has the counts of that many claims, which are written up to 10 s after
+// anything else.
+func (f *fixture) waitCounted(ctx context.Context, claims int) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(env.get(ctx, f.template)).To(Succeed())
+		status := &f.template.Status
+		ready := lo.SumBy(status.ScalableResources, func(r v1alpha1.ScalableResourceStatus) int { return int(r.ReadyReplicas) })
+		g.Expect([]int{int(status.NodeClaims), int(status.Machines), ready}).To(HaveEach(claims))
+	}).Should(Succeed(), "counts in the status of template %s", f.name)
+}
+
 // waitQuiet waits until no objects of other specs are left, and nothing is written for some
 // seconds.
 func (e *environment) waitQuiet(ctx context.Context, f *fixture) {

@@ -77,6 +77,7 @@ var _ = Describe("Adjustments of prices", func() {
 
 		By("changing the surcharge when the cluster is settled")
 		env.waitReplicas(ctx, f, 1)
+		f.waitCounted(ctx, 1)
 		env.waitQuiet(ctx, f)
 		mark, versions := env.requests.mark(), env.versions(ctx)
 		f.applyPrices(ctx, "prices", licenses("0.6"))

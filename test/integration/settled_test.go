@@ -8,14 +8,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/samber/lo"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
@@ -29,12 +27,7 @@ var _ = forEachKind("A settled cluster", func(k kind) {
 			env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
 		}
 		env.waitReplicas(ctx, f, len(claims))
-		Eventually(ctx, func(g Gomega) {
-			g.Expect(env.get(ctx, f.template)).To(Succeed())
-			status := &f.template.Status
-			ready := lo.SumBy(status.ScalableResources, func(r v1alpha1.ScalableResourceStatus) int { return int(r.ReadyReplicas) })
-			g.Expect([]int{int(status.NodeClaims), int(status.Machines), ready}).To(HaveEach(len(claims)))
-		}).Should(Succeed(), "the counts of the template, which are written up to 10 s after anything else")
+		f.waitCounted(ctx, len(claims))
 		env.waitQuiet(ctx, f)
 
 		By("letting the running operator reconcile everything again")
