@@ -39,6 +39,7 @@ var neverActive = map[string]string{
 	"KarpenterCAPIMachinesSpare":       "a Machine would have to be spare for 3 hours",
 	"KarpenterCAPINodeClaimNotRemoved": "a deletion would have to last for 2 hours",
 	"KarpenterCAPIKubeconfigExpires":   "credentials would have to grow old for a day",
+	"KarpenterCAPIRolloutStopped":      "a new Node of a rollout would have to fail, as in TestRollout",
 }
 
 // Prometheus scrapes an operator that authenticates its clients, with a token and the role of the installation. Each panel of the
