@@ -44,19 +44,12 @@ type adjustment struct {
 	used bool
 }
 
-// CheckAdjustments returns which adjustments of a catalog apply to none of its offerings, and why.
-func CheckAdjustments(spec *v1alpha1.InstanceTypeCatalogSpec) []error {
-	if len(lo.FromPtr(spec.Pricing).Adjustments) == 0 {
-		return nil
-	}
-	used, err := eachType(spec, func(*v1alpha1.InstanceType, Type, error) {})
-	if err != nil {
-		return []error{err}
-	}
-	problems := used.problems
-	for _, a := range used.adjustments {
-		if !a.used {
-			problems = append(problems, fmt.Errorf("adjustment %s: no %soffering meets its requirements", a.name, lo.Ternary(a.spotOnly, "spot ", "")))
+// unused returns which adjustments have applied to no offering, and why.
+func (a *adjuster) unused() []error {
+	problems := a.problems
+	for _, given := range a.adjustments {
+		if !given.used {
+			problems = append(problems, fmt.Errorf("adjustment %s: no %soffering meets its requirements", given.name, lo.Ternary(given.spotOnly, "spot ", "")))
 		}
 	}
 	return problems

@@ -118,7 +118,7 @@ func TestAdjustments(t *testing.T) {
 					t.Errorf("list prices (-want +got):\n%s", diff)
 				}
 			}
-			if diff := cmp.Diff(tc.problems, message(CheckAdjustments(&c.Spec))); diff != "" {
+			if diff := cmp.Diff(tc.problems, message(Check(&c.Spec).Adjustments)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
@@ -136,9 +136,9 @@ func message(errs []error) string {
 func TestConversionsThatCannotBeUsed(t *testing.T) {
 	for rate, want := range map[v1alpha1.Decimal]string{"0": "expected a number of more than 0", "much": `price "much" is not a decimal number`} {
 		c := adjustable(&v1alpha1.CatalogPricing{Conversion: &v1alpha1.CurrencyConversion{Currency: "EUR", Rate: rate}, Adjustments: []v1alpha1.PriceAdjustment{discount()}})
-		types, _, problems := Check(&c.Spec)
-		if types != 0 || !strings.Contains(message(problems), want) || !strings.Contains(message(CheckAdjustments(&c.Spec)), want) {
-			t.Errorf("a rate of %s: got %d instance types and %v, want %q", rate, types, problems, want)
+		checked := Check(&c.Spec)
+		if checked.InstanceTypes != 0 || !strings.Contains(message(checked.Problems), want) || !strings.Contains(message(checked.Adjustments), want) {
+			t.Errorf("a rate of %s: got %d instance types and %v, want %q", rate, checked.InstanceTypes, checked.Problems, want)
 		}
 	}
 }

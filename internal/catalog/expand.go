@@ -19,19 +19,40 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 )
 
-// Check returns how many instance types of a catalog can be used, how many offerings they have, and
-// what is wrong with the others. It does not depend on a template.
-func Check(spec *v1alpha1.InstanceTypeCatalogSpec) (instanceTypes, offerings int, problems []error) {
-	types, problems := Expand(spec)
-	return len(types), lo.SumBy(types, func(t Type) int { return len(t.Offerings) }), problems
+// Checked is what a catalog has, and what is wrong with it.
+type Checked struct {
+	// InstanceTypes is how many instance types can be used, and Offerings how many offerings they have.
+	InstanceTypes, Offerings int
+	// Problems are why other instance types cannot be used.
+	Problems []error
+	// Adjustments are why adjustments of prices have no effect.
+	Adjustments []error
+}
+
+// Check returns what a catalog has, and what is wrong with it. It does not depend on a template.
+func Check(spec *v1alpha1.InstanceTypeCatalogSpec) Checked {
+	types, problems, used := expand(spec)
+	checked := Checked{InstanceTypes: len(types), Offerings: lo.SumBy(types, func(t Type) int { return len(t.Offerings) }), Problems: problems}
+	switch {
+	case len(lo.FromPtr(spec.Pricing).Adjustments) == 0:
+	case used == nil:
+		checked.Adjustments = problems
+	default:
+		checked.Adjustments = used.unused()
+	}
+	return checked
 }
 
 // Expand returns the instance types of a catalog that can be used, with the offerings and prices that
 // follow from the catalog, and what is wrong with the others. It does not depend on a template.
 func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
-	var types []Type
-	var problems []error
-	_, err := eachType(spec, func(given *v1alpha1.InstanceType, found Type, err error) {
+	types, problems, _ := expand(spec)
+	return types, problems
+}
+
+// expand returns also how prices were adjusted; nil if no instance type can be used, which is the only problem then.
+func expand(spec *v1alpha1.InstanceTypeCatalogSpec) (types []Type, problems []error, used *adjuster) {
+	used, err := eachType(spec, func(given *v1alpha1.InstanceType, found Type, err error) {
 		if err != nil {
 			problems = append(problems, fmt.Errorf("instance type %s: %w", given.Name, err))
 			return
@@ -39,9 +60,9 @@ func Expand(spec *v1alpha1.InstanceTypeCatalogSpec) ([]Type, []error) {
 		types = append(types, found)
 	})
 	if err != nil {
-		return nil, []error{err}
+		return nil, []error{err}, nil
 	}
-	return types, problems
+	return types, problems, used
 }
 
 // eachType calls do with each instance type of a catalog, or with what is wrong with it. It returns how prices were

@@ -82,7 +82,8 @@ func TestOfferingsOfACatalog(t *testing.T) {
 			pricing := &v1alpha1.CatalogPricing{Pricing: lo.FromPtr(tc.pricing), Power: tc.power}
 			given.Hardware = tc.hardware
 			spec := &v1alpha1.InstanceTypeCatalogSpec{Pricing: pricing, Offerings: tc.defaults, InstanceTypes: []v1alpha1.InstanceType{given}}
-			count, offerings, problems := Check(spec)
+			checked := Check(spec)
+			count, offerings, problems := checked.InstanceTypes, checked.Offerings, checked.Problems
 			if tc.err != "" {
 				if count != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), tc.err) {
 					t.Errorf("got %d instance types and %v, want %q", count, problems, tc.err)
@@ -119,7 +120,8 @@ func TestCheckCountsTheOthers(t *testing.T) {
 			{Name: "negative", Capacity: list("cpu", "1", "memory", "8Gi", "nvidia.com/gpu", "-1"), Price: "1"},
 		},
 	}
-	count, offerings, problems := Check(spec)
+	checked := Check(spec)
+	count, offerings, problems := checked.InstanceTypes, checked.Offerings, checked.Problems
 	if count != 1 || offerings != 4 || len(problems) != 3 {
 		t.Fatalf("got %d instance types with %d offerings and %v", count, offerings, problems)
 	}

@@ -118,9 +118,9 @@ func (i inventories) ledger() *inventory.Ledger { return inventory.NewLedger(i.c
 
 // take subtracts a claim that has no Machine yet from the inventories.
 func (u *Usage) take(key Key, claim *karpv1.NodeClaim) {
-	if u.limits.waits(claim) {
-		of := offeringOf{claim.Spec.NodeClassRef.Name, key}
-		u.ledger.Take(of.String(), u.limits.othersPools[of.template][key])
+	of := offeringOf{claim.Spec.NodeClassRef.Name, key}
+	if pools := u.limits.othersPools[of.template][key]; len(pools) > 0 && u.limits.waits(claim) {
+		u.ledger.Take(of.String(), pools)
 	}
 }
 
@@ -138,7 +138,11 @@ func (u Usage) lacks(claim *karpv1.NodeClaim) bool {
 
 // left returns how many more claims of an offering can get a Machine, and false if that is not counted.
 func (u Usage) left(key Key) (int64, bool) {
-	return u.ledger.Left(offeringOf{u.limits.owner, key}.String(), u.limits.pools[key])
+	pools := u.limits.pools[key]
+	if len(pools) == 0 {
+		return 0, false
+	}
+	return u.ledger.Left(offeringOf{u.limits.owner, key}.String(), pools)
 }
 
 // withCounted returns limited offerings with those whose capacity is counted. Of several limits, it has the lowest.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/nodeclaims"
@@ -83,10 +84,8 @@ func unreadyOf(claim *karpv1.NodeClaim, registered *status.Condition, node *core
 	if node == nil {
 		return "has no Node", time.Time{}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			return fmt.Sprintf("has the Node %s, which is not ready (%s)", node.Name, condition.Reason), condition.LastTransitionTime.Time
-		}
+	if ready := nodeutils.GetCondition(node, corev1.NodeReady); ready.Type != "" && ready.Status != corev1.ConditionTrue {
+		return fmt.Sprintf("has the Node %s, which is not ready (%s)", node.Name, ready.Reason), ready.LastTransitionTime.Time
 	}
 	return "", time.Time{}
 }

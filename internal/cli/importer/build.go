@@ -150,8 +150,7 @@ func check(c *v1alpha1.InstanceTypeCatalog, where map[string]string) error {
 	if content, err := json.Marshal(c); err != nil || len(content) > maxSize {
 		return errors.Join(err, fmt.Errorf("the catalog has %d bytes, and etcd stores at most 1.5 MiB: choose some instance types with --family, --size, --architecture or --zone, or make several catalogs", len(content)))
 	}
-	_, _, problems := catalog.Check(&c.Spec)
-	return errors.Join(problems...)
+	return errors.Join(catalog.Check(&c.Spec).Problems...)
 }
 
 func checkType(it *v1alpha1.InstanceType) error {

@@ -35,8 +35,8 @@ func FuzzImport(f *testing.F) {
 				if err != nil {
 					continue
 				}
-				if types, _, problems := catalog.Check(&result.Catalog.Spec); types == 0 || len(problems) > 0 {
-					t.Errorf("%s: %d types, %v", format.Name, types, problems)
+				if checked := catalog.Check(&result.Catalog.Spec); checked.InstanceTypes == 0 || len(checked.Problems) > 0 {
+					t.Errorf("%s: %d types, %v", format.Name, checked.InstanceTypes, checked.Problems)
 				}
 			}
 		}

@@ -136,7 +136,7 @@ func (o *clusterOptions) read() (*v1alpha1.InstanceTypeCatalog, error) {
 	if want := v1alpha1.GroupVersion.WithKind(v1alpha1.CatalogKind); found.GroupVersionKind() != want || found.Name == "" {
 		return nil, fmt.Errorf("%s: expected a %s %s with a name, found %s %q", o.file, want.GroupVersion(), want.Kind, found.GroupVersionKind(), found.Name)
 	}
-	if _, _, problems := catalog.Check(&found.Spec); len(problems) > 0 {
+	if problems := catalog.Check(&found.Spec).Problems; len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %w", o.file, problems[0])
 	}
 	given := &v1alpha1.InstanceTypeCatalog{TypeMeta: found.TypeMeta, Spec: found.Spec}

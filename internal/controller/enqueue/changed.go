@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	nodeutils "sigs.k8s.io/karpenter/pkg/utils/node"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/planner"
@@ -67,11 +68,7 @@ func VolumeLimitsChanged() predicate.Predicate {
 func NodeReadyChanged() predicate.Predicate {
 	ready := func(object client.Object) corev1.ConditionStatus {
 		if node, is := object.(*corev1.Node); is {
-			for _, condition := range node.Status.Conditions {
-				if condition.Type == corev1.NodeReady {
-					return condition.Status
-				}
-			}
+			return nodeutils.GetCondition(node, corev1.NodeReady).Status
 		}
 		return ""
 	}

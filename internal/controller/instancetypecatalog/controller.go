@@ -79,20 +79,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // setStatus sets the status of a catalog, given all templates.
 func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.KarpenterMachineTemplate) {
-	instanceTypes, offerings, problems := catalog.Check(&found.Spec)
-	found.Status.InstanceTypes, found.Status.Offerings = int32(instanceTypes), int32(offerings)
+	checked := catalog.Check(&found.Spec)
+	problems := checked.Problems
+	found.Status.InstanceTypes, found.Status.Offerings = int32(checked.InstanceTypes), int32(checked.Offerings)
 	found.Status.Templates = int32(lo.CountBy(templates, func(t v1alpha1.KarpenterMachineTemplate) bool { return t.RefersTo(found.Name) }))
 	conditions := found.StatusConditions()
 	var message string
 	if len(problems) == 0 {
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesValid)
 	} else {
-		message = budget.Text(fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-instanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...)), budget.Message)
+		message = budget.Text(fmt.Sprintf("%d of %d instance types cannot be used: %s", len(found.Spec.InstanceTypes)-checked.InstanceTypes, len(found.Spec.InstanceTypes), errors.Join(problems...)), budget.Message)
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesValid, catalog.ReasonOf(problems[0]), message)
 	}
-	setAdjustments(found)
+	setAdjustments(found, checked.Adjustments)
 	switch {
-	case instanceTypes > 0:
+	case checked.InstanceTypes > 0:
 		conditions.SetTrue(v1alpha1.ConditionInstanceTypesReady)
 	case len(problems) > 0:
 		conditions.SetFalse(v1alpha1.ConditionInstanceTypesReady, catalog.ReasonOf(problems[0]), message)
@@ -102,9 +103,8 @@ func setStatus(found *v1alpha1.InstanceTypeCatalog, templates []v1alpha1.Karpent
 }
 
 // setAdjustments sets the condition for the adjustments of prices. A catalog without adjustments does not have it.
-func setAdjustments(found *v1alpha1.InstanceTypeCatalog) {
+func setAdjustments(found *v1alpha1.InstanceTypeCatalog, problems []error) {
 	all := lo.FromPtr(found.Spec.Pricing).Adjustments
-	problems := catalog.CheckAdjustments(&found.Spec)
 	switch conditions := found.StatusConditions(); {
 	case len(all) == 0:
 		// It only fails for a condition on which Ready depends.

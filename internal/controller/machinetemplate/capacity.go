@@ -12,10 +12,7 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
@@ -86,12 +83,12 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 		if !catalog.IsRevision(claim.Annotations[v1alpha1.TemplateRevisionAnnotation], revision) || !nodeclaims.ConditionOf(claim, karpv1.ConditionTypeInitialized).IsTrue() {
 			continue
 		}
-		node := &corev1.Node{}
-		if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node, client.UnsafeDisableDeepCopy); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return nil, fmt.Errorf("getting Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
+		node, err := r.nodeOf(ctx, claim)
+		if err != nil {
+			return nil, err
+		}
+		if node == nil {
+			continue
 		}
 		volumes, err := r.volumes(ctx, node.Name)
 		if err != nil {

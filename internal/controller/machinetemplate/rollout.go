@@ -5,16 +5,12 @@ package machinetemplate
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -61,21 +57,6 @@ func (r *Reconciler) setRollout(ctx context.Context, template *v1alpha1.Karpente
 	template.Status.Rollout, again = rollout.Next(in)
 	rollout.SetCondition(template)
 	return again, nil
-}
-
-// nodeOf returns the Node of a registered claim, which is shared with the cache; nil if there is none.
-func (r *Reconciler) nodeOf(ctx context.Context, claim *karpv1.NodeClaim) (*corev1.Node, error) {
-	if claim.Status.NodeName == "" {
-		return nil, nil
-	}
-	node := &corev1.Node{}
-	if err := r.clusters.Workload.GetClient().Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node, client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("getting Node %s of NodeClaim %s: %w", claim.Status.NodeName, claim.Name, err)
-	}
-	return node, nil
 }
 
 // unjoined reports whether an offering is marked because a Node has not joined.

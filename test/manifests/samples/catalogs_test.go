@@ -87,8 +87,8 @@ func TestCatalogs(t *testing.T) {
 				t.Fatalf("apply: exit code %d\n%s", code, out)
 			}
 			first := read(t, name)
-			if usable, _, problems := catalog.Check(&first.Spec); usable != number || len(problems) > 0 {
-				t.Errorf("%d of %d instance types can be used: %v", usable, number, problems)
+			if checked := catalog.Check(&first.Spec); checked.InstanceTypes != number || len(checked.Problems) > 0 {
+				t.Errorf("%d of %d instance types can be used: %v", checked.InstanceTypes, number, checked.Problems)
 			}
 			if out, code := kubectl(t, "catalog", "apply", "-f", file); code != 0 {
 				t.Fatalf("apply again: exit code %d\n%s", code, out)

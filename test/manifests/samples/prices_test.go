@@ -31,9 +31,9 @@ func TestPrices(t *testing.T) {
 	}
 	adjusted.Spec.Pricing = found[adjusted.Name].Spec.Pricing
 	for _, c := range []*v1alpha1.InstanceTypeCatalog{adjusted, found["own-servers"]} {
-		types, problems := catalog.Expand(&c.Spec)
-		if problems = append(problems, catalog.CheckAdjustments(&c.Spec)...); len(types) == 0 || len(problems) > 0 {
-			t.Errorf("%s has %d instance types, and problems %v", c.Name, len(types), problems)
+		checked := catalog.Check(&c.Spec)
+		if problems := append(checked.Problems, checked.Adjustments...); checked.InstanceTypes == 0 || len(problems) > 0 {
+			t.Errorf("%s has %d instance types, and problems %v", c.Name, checked.InstanceTypes, problems)
 		}
 	}
 	types, _ := catalog.Expand(&found["own-servers"].Spec)
