@@ -125,6 +125,19 @@ type KarpenterMachineTemplateSpec struct {
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
 
+	// spread lets the Nodes of each NodePool take turns over offerings that cost about the
+	// same and have the same number of CPUs: other zones and instance types. An offering
+	// gets fewer Nodes the more it costs and the more often it has failed recently.
+	// Consolidation does not undo it. At most one entry for each capacity type.
+	// Default: none; then a Node gets the cheapest offering that fits.
+	// Example: [{capacityType: spot, maxPriceIncreasePercent: 20}].
+	// +optional
+	// +listType=map
+	// +listMapKey=capacityType
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	Spread []Spread `json:"spread,omitempty"`
+
 	// discovery finds instance types in the management cluster, in addition to those of
 	// catalogRefs. A found object with the name of a catalog's instance type adds offerings
 	// to it; if it contradicts the catalog, it is left out, and condition OfferingsValid

@@ -239,6 +239,8 @@ func TestAccepted(t *testing.T) {
 		"a rollout with its defaults":         {"spec/rollout", map[string]any{}},
 		"a canary of 50":                      {"spec/rollout", map[string]any{"canary": int64(50)}},
 		"a canary of 5%":                      {"spec/rollout", map[string]any{"canary": "5%", "soakSeconds": int64(0)}},
+		"turns of both capacity types":        {"spec/spread", []any{turns("spot", int64(20)), turns("on-demand", int64(300))}},
+		"turns of equal prices":               {"spec/spread", []any{turns("spot", int64(0))}},
 		"no spare Machines":                   {"spec/spareTTLSeconds", int64(0)},
 		"no empty resources":                  {"spec/scalableResource/emptyTTLSeconds", int64(0)},
 		"quantities of all forms":             {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "1500m", "memory": "1.5e10", "a": ".5", "b": "+12e6", "c": "9223372036854775807", "d": "123456789n", "e": "1E", "f": "7E"}},
@@ -266,6 +268,11 @@ func TestAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// turns returns an entry of spec.spread.
+func turns(capacityType string, percent any) map[string]any {
+	return map[string]any{"capacityType": capacityType, "maxPriceIncreasePercent": percent}
 }
 
 // manyPatches returns patches with operations.
@@ -307,6 +314,13 @@ func TestRefused(t *testing.T) {
 		"a canary of 0%":                       {"spec/rollout", map[string]any{"canary": "0%"}, []string{"spec.rollout.canary", "should match"}},
 		"a canary that is a text":              {"spec/rollout", map[string]any{"canary": "5"}, []string{"spec.rollout.canary", "should match"}},
 		"a progress deadline of nothing":       {"spec/rollout", map[string]any{"progressDeadlineSeconds": int64(0)}, []string{"spec.rollout.progressDeadlineSeconds", "greater than or equal to 1"}},
+		"no capacity type that takes turns":    {"spec/spread", []any{}, []string{"spec.spread", "should have at least 1 items"}},
+		"turns of reservations":                {"spec/spread", []any{turns("reserved", int64(20))}, []string{"spec.spread[0].capacityType", `supported values: "on-demand", "spot"`}},
+		"turns without a limit":                {"spec/spread", []any{map[string]any{"capacityType": "spot"}}, []string{"spec.spread[0].maxPriceIncreasePercent", "Required"}},
+		"turns up to a lower price":            {"spec/spread", []any{turns("spot", int64(-1))}, []string{"spec.spread[0].maxPriceIncreasePercent", "greater than or equal to 0"}},
+		"turns up to any price":                {"spec/spread", []any{turns("spot", int64(301))}, []string{"spec.spread[0].maxPriceIncreasePercent", "less than or equal to 300"}},
+		"a limit in percent as a text":         {"spec/spread", []any{turns("spot", "20%")}, []string{"spec.spread[0].maxPriceIncreasePercent", "must be of type integer"}},
+		"turns of a capacity type twice":       {"spec/spread", []any{turns("spot", int64(20)), turns("spot", int64(30))}, []string{"spec.spread[1]", "Duplicate value"}},
 		"a launchTimeout of nothing":           {"spec/launchTimeoutSeconds", int64(0), []string{"spec.launchTimeoutSeconds", "greater than or equal to 1"}},
 		"a launchTimeout beyond a year":        {"spec/launchTimeoutSeconds", year + 1, []string{"spec.launchTimeoutSeconds", "less than or equal to 31536000"}},
 		"a spareTTL beyond a year":             {"spec/spareTTLSeconds", year + 1, []string{"spec.spareTTLSeconds", "less than or equal to 31536000"}},

@@ -45,7 +45,7 @@ const withDeletionCost = "only with the feature gate `PodDeletionCostManagement`
 
 // limited describes the metrics of Karpenter that do not work, or not always, with this operator.
 var limited = map[string]string{
-	"karpenter_nodepools_cost_total": "incomplete: it lacks NodeClaims without a zone (karpenter: pkg/state/cost/cost.go, NecessaryLabels). " +
+	"karpenter_nodepools_cost_total": "incomplete: it lacks NodeClaims without a zone (karpenter: pkg/state/cost/cost.go, NecessaryLabels), and has what Karpenter compares, which `spec.spread` lowers. " +
 		"Use `karpenter_capi_nodeclaims_price`",
 	"karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": withDeletionCost,
 	"karpenter_pod_deletion_cost_pod_annotation_writes_total":          withDeletionCost,

@@ -36,8 +36,10 @@ type builder struct {
 	kubelet *v1alpha1.KubeletConfiguration
 	// keys are the label keys for which every type has a requirement: those that a type
 	// lacks do not exist on its Nodes.
-	keys         []string
-	observed     map[string]v1alpha1.ObservedCapacity
+	keys     []string
+	observed map[string]v1alpha1.ObservedCapacity
+	// compared has the prices that differ from those of the offerings, because of spec.spread.
+	compared     map[Key]float64
 	requirements map[[2]string]*scheduling.Requirement
 	absent       map[string]*scheduling.Requirement
 	offerings    map[[3]string]scheduling.Requirements
@@ -50,6 +52,7 @@ func newBuilder(template *v1alpha1.KarpenterMachineTemplate, types []Type) *buil
 		kubelet:      template.Spec.Kubelet,
 		keys:         keys,
 		observed:     lo.KeyBy(observedNow(template), func(o v1alpha1.ObservedCapacity) string { return o.InstanceType }),
+		compared:     compared(template, types),
 		requirements: map[[2]string]*scheduling.Requirement{},
 		absent:       map[string]*scheduling.Requirement{},
 		offerings:    map[[3]string]scheduling.Requirements{},
@@ -73,18 +76,21 @@ func (b *builder) build(t *Type) (*cloudprovider.InstanceType, error) {
 		Requirements: b.requirementsOf(t),
 		Capacity:     capacity,
 		Overhead:     overhead,
-		Offerings:    lo.Map(t.Offerings, func(_ Offering, i int) *cloudprovider.Offering { return b.offering(&t.Offerings[i]) }),
+		Offerings:    lo.Map(t.Offerings, func(_ Offering, i int) *cloudprovider.Offering { return b.offering(t, &t.Offerings[i]) }),
 
 		VolumeAttachmentLimits: volumesOf(t, b.observed[t.Name]),
 	}, nil
 }
 
-func (b *builder) offering(o *Offering) *cloudprovider.Offering {
+func (b *builder) offering(t *Type, o *Offering) *cloudprovider.Offering {
 	offering := &cloudprovider.Offering{
 		Requirements: b.offeringRequirements(o.Zone, o.CapacityType, lo.FromPtr(o.Reservation).ID),
 		Price:        o.Price,
 		// With maxMachines 0 an offering is never in use, so the overlay does not close it.
 		Available: !o.Paused && !o.Retired && (o.MaxMachines == nil || *o.MaxMachines > 0),
+	}
+	if price, differs := b.compared[t.KeyOf(o)]; differs {
+		offering.Price = price
 	}
 	if o.Reservation != nil {
 		offering.ReservationCapacity = int(o.Reservation.Count)

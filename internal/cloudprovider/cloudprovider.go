@@ -68,7 +68,7 @@ type CloudProvider struct {
 	// have ended.
 	ending *cache.Cache
 	// deciding is held while Create decides. decided has, by UID, the claims that it decided about and whose launch the cache
-	// may not have yet, if their offering takes from an inventory.
+	// may not have yet, if the template takes from an inventory or has spec.spread.
 	deciding sync.Mutex
 	decided  *cache.Cache
 	// marked has the UIDs of the claims whose Machine this process has marked for deletion.

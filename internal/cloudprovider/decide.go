@@ -43,34 +43,39 @@ func (m miss) closerThan(other miss) bool {
 	return m.stage > other.stage || m.stage == other.stage && m.lack < other.lack
 }
 
-// chooseOffering returns the cheapest launchable offering that fits the claim, reserved capacity
-// before any other. Of equal ones it returns the first by instance type, zone and capacity
-// type, so that the same claim gets the same answer. It leaves out full offerings. The
-// error names the instance type that comes closest, and the check that it fails.
-func chooseOffering(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) (*decision, error) {
+// cheapestOfferings returns the launchable offerings that fit the claim and that cost least, reserved capacity
+// before any other. They are sorted by instance type, zone and capacity type, so that the same claim gets the same
+// answer. It leaves out full offerings. The error names the instance type that comes closest, and the check that it fails.
+func cheapestOfferings(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType, full func(catalog.Key) bool) ([]*decision, error) {
 	if len(instanceTypes) == 0 {
 		return nil, errors.New("it offers no instance types")
 	}
 	requirements := requirementsOf(claim)
-	var best *decision
+	var cheapest []*decision
 	closest := miss{stage: -1}
 	for _, instanceType := range instanceTypes {
-		offering, miss := fit(claim, requirements, instanceType, full)
-		if offering == nil {
-			if miss.closerThan(closest) {
-				closest = miss
-			}
-			continue
+		offerings, miss := fit(claim, requirements, instanceType, full)
+		if len(offerings) == 0 && miss.closerThan(closest) {
+			closest = miss
 		}
-		candidate := &decision{instanceType: instanceType, offering: offering, requirements: requirements}
-		if best == nil || candidate.compare(best) < 0 {
-			best = candidate
+		for _, offering := range offerings {
+			order := -1
+			if len(cheapest) > 0 {
+				order = compareCost(offering, cheapest[0].offering)
+			}
+			if order < 0 {
+				cheapest = nil
+			}
+			if order <= 0 {
+				cheapest = append(cheapest, &decision{instanceType: instanceType, offering: offering, requirements: requirements})
+			}
 		}
 	}
-	if best == nil {
+	if len(cheapest) == 0 {
 		return nil, fmt.Errorf("none of %d instance types fits NodeClaim %s; the closest is %w", len(instanceTypes), claim.Name, closest.reason)
 	}
-	return best, nil
+	slices.SortFunc(cheapest, (*decision).compare)
+	return cheapest, nil
 }
 
 // requirementsOf returns the claim's requirements. They include labels of the claim that
@@ -84,8 +89,8 @@ func requirementsOf(claim *karpv1.NodeClaim) scheduling.Requirements {
 	return requirements
 }
 
-// fit returns the cheapest offering of an instance type for a claim, or why there is none.
-func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType, full func(catalog.Key) bool) (*cloudprovider.Offering, miss) {
+// fit returns the offerings of an instance type with which a claim can be launched, or why there are none.
+func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instanceType *cloudprovider.InstanceType, full func(catalog.Key) bool) (cloudprovider.Offerings, miss) {
 	// Like core's own filter: a label that only the instance type has is not required
 	// of the claim (karpenter: pkg/controllers/provisioning/scheduling/nodeclaim.go,
 	// compatible).
@@ -115,15 +120,12 @@ func fit(claim *karpv1.NodeClaim, requirements scheduling.Requirements, instance
 	if len(free) == 0 {
 		return nil, miss{stage: 5, reason: fmt.Errorf("%s, whose offerings have reached maxMachines or the count of their reservation, or have nothing left that capacityFrom counts", instanceType.Name)}
 	}
-	return slices.MinFunc(free, compareOfferings), miss{}
+	return free, miss{}
 }
 
+// compare orders decisions of the same cost.
 func (d *decision) compare(other *decision) int {
-	return cmp.Or(compareCost(d.offering, other.offering), cmp.Compare(d.instanceType.Name, other.instanceType.Name))
-}
-
-func compareOfferings(a, b *cloudprovider.Offering) int {
-	return cmp.Or(compareCost(a, b), cmp.Compare(a.Zone(), b.Zone()), cmp.Compare(a.CapacityType(), b.CapacityType()))
+	return cmp.Or(cmp.Compare(d.instanceType.Name, other.instanceType.Name), cmp.Compare(d.offering.Zone(), other.offering.Zone()), cmp.Compare(d.offering.CapacityType(), other.offering.CapacityType()))
 }
 
 // compareCost orders by price, with reserved capacity first, because it is already paid for.
@@ -185,47 +187,55 @@ func withoutZeros(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // decide returns the decision about a claim. Decisions are made one after the other, so that several claims do not take the same
-// host.
+// host or the same turn.
 func (c *CloudProvider) decide(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType) (*decision, error) {
 	c.deciding.Lock()
 	defer c.deciding.Unlock()
-	full, counted, err := c.full(ctx, template, claim)
+	limits, err := c.catalog.Limits(ctx, template)
 	if err != nil {
 		return nil, err
 	}
-	decision, err := chooseOffering(claim, instanceTypes, full)
+	others, err := c.others(ctx, template, claim, limits)
+	if err != nil {
+		return nil, err
+	}
+	// The template's status also has which offerings are at their limit, but up to a second late, and a burst of claims takes
+	// less time. The cache is late, too: if claims exceed a limit, the oldest keep the offering.
+	full := func(catalog.Key) bool { return false }
+	if !limits.None() {
+		full = limits.Use(others).Full
+	}
+	cheapest, err := cheapestOfferings(claim, instanceTypes, full)
 	if err != nil {
 		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err))
 	}
-	if counted {
+	decision, err := c.takeTurns(ctx, template, claim, cheapest, others)
+	if err != nil {
+		return nil, err
+	}
+	if limits.Counted() || len(template.Spec.Spread) > 0 {
 		launched := decision.nodeClaim(claim)
+		launched.Labels = lo.Assign(claim.Labels, launched.Labels)
 		launched.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 		c.decided.SetDefault(string(claim.UID), launched)
 	}
 	return decision, nil
 }
 
-// full returns a function that reports whether an offering is at its limit. The template's
-// status also has this, but up to a second late, and a burst of claims takes less time.
-// The cache is late, too: if claims exceed a limit, the oldest keep the offering. If the template takes from inventories, which it
-// returns also, the decisions that the cache lacks count.
-func (c *CloudProvider) full(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim) (full func(catalog.Key) bool, counted bool, err error) {
-	limits, err := c.catalog.Limits(ctx, template)
-	if err != nil {
-		return nil, false, err
-	}
-	if limits.None() {
-		return func(catalog.Key) bool { return false }, false, nil
+// others returns the other claims that the decision about a claim depends on: those that count toward a limit, and those over
+// which spec.spread gives turns. A decision that the cache lacks is in place of its claim.
+func (c *CloudProvider) others(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate, claim *karpv1.NodeClaim, limits catalog.Limits) ([]karpv1.NodeClaim, error) {
+	if limits.None() && len(template.Spec.Spread) == 0 {
+		return nil, nil
 	}
 	claims, err := catalog.ClaimsThatCount(ctx, c.clusters, template, limits)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	others := lo.FilterMap(claims, func(other karpv1.NodeClaim, _ int) (karpv1.NodeClaim, bool) {
+	return lo.FilterMap(claims, func(other karpv1.NodeClaim, _ int) (karpv1.NodeClaim, bool) {
 		if decided, known := c.decided.Get(string(other.UID)); known && !catalog.Launched(&other) && other.DeletionTimestamp.IsZero() {
 			other = *decided.(*karpv1.NodeClaim)
 		}
 		return other, other.UID != claim.UID
-	})
-	return limits.Use(others).Full, limits.Counted(), nil
+	}), nil
 }

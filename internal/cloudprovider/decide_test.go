@@ -72,8 +72,14 @@ const (
 	typeLabel    = corev1.LabelInstanceTypeStable
 )
 
-// none reports that no offering is full.
-func none(catalog.Key) bool { return false }
+// chooseOffering returns what a claim is launched with, without spec.spread.
+func chooseOffering(claim *karpv1.NodeClaim, instanceTypes []*cloudprovider.InstanceType) (*decision, error) {
+	cheapest, err := cheapestOfferings(claim, instanceTypes, func(catalog.Key) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	return cheapest[0], nil
+}
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -186,7 +192,7 @@ func TestDecide(t *testing.T) {
 			if tc.change != nil {
 				tc.change(types)
 			}
-			got, err := chooseOffering(tc.claim, types, none)
+			got, err := chooseOffering(tc.claim, types)
 			if tc.wantError != nil {
 				if err == nil {
 					t.Fatalf("got %s, want an error", got.key())
@@ -206,7 +212,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if _, err := chooseOffering(claim("1", "1Gi"), nil, none); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
+	if _, err := chooseOffering(claim("1", "1Gi"), nil); err == nil || !strings.Contains(err.Error(), "offers no instance types") {
 		t.Errorf("got %v for a template without instance types", err)
 	}
 }
@@ -217,7 +223,7 @@ func TestTheClaimCarriesAllThatIsDecided(t *testing.T) {
 	input.Spec.Requirements = append(input.Spec.Requirements, karpv1.NodeSelectorRequirementWithMinValues{Key: "example.com/not", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"a"}})
 	types := instanceTypes(t)
 	types[0].Capacity["example.com/gpu"] = resource.MustParse("0")
-	decision, err := chooseOffering(input, types, none)
+	decision, err := chooseOffering(input, types)
 	if err != nil {
 		t.Fatal(err)
 	}

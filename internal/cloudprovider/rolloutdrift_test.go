@@ -71,8 +71,11 @@ func TestRolloutRevision(t *testing.T) {
 		"a label": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
 			t.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"a": "b"}
 		}},
-		"a limit":          {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(9)) }},
-		"a rollout":        {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Rollout = &v1alpha1.Rollout{} }},
+		"a limit":   {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.MaxMachines = new(int32(9)) }},
+		"a rollout": {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Rollout = &v1alpha1.Rollout{} }},
+		"turns": {change: func(t *v1alpha1.KarpenterMachineTemplate) {
+			t.Spec.Spread = []v1alpha1.Spread{{CapacityType: "spot", MaxPriceIncreasePercent: new(int32(20))}}
+		}},
 		"the same version": {change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.3" }},
 		"another version":  {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) { t.Spec.Template.Spec.Version = "v1.36.2" }},
 		"another kubelet": {want: true, change: func(t *v1alpha1.KarpenterMachineTemplate) {

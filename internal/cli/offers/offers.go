@@ -31,9 +31,12 @@ type Offer struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType"`
-	// PricePerHour is what is paid, which Karpenter compares. ListPricePerHour is the price before adjustments.
+	// PricePerHour is what is paid. ListPricePerHour is the price before adjustments.
 	PricePerHour     float64 `json:"pricePerHour"`
 	ListPricePerHour float64 `json:"listPricePerHour"`
+	// ComparedPricePerHour is what Karpenter compares instead of the price, if the template has spec.spread for the capacity
+	// type: offerings with the same one take turns. It is nil if Karpenter compares the price.
+	ComparedPricePerHour *float64 `json:"comparedPricePerHour,omitempty"`
 	// Currency is that of both prices; empty if the catalog does not say it.
 	Currency string            `json:"currency,omitempty"`
 	CPU      resource.Quantity `json:"cpu"`
@@ -115,9 +118,12 @@ func List(ctx context.Context, v *view.View, template *v1alpha1.KarpenterMachine
 			}
 			offer := Offer{
 				InstanceType: key.InstanceType, Zone: key.Zone, CapacityType: key.CapacityType,
-				PricePerHour: offering.Price, ListPricePerHour: known.ListPrice, Currency: known.Currency,
+				PricePerHour: known.Price, ListPricePerHour: known.ListPrice, Currency: known.Currency,
 				CPU: instanceType.Capacity[corev1.ResourceCPU], Memory: instanceType.Capacity[corev1.ResourceMemory],
 				Left: left(template, key, known), Unfit: fit(instanceType, offering),
+			}
+			if template.SpreadOf(key.CapacityType) != nil {
+				offer.ComparedPricePerHour = lo.ToPtr(offering.Price)
 			}
 			if !offering.Launchable() {
 				offer.Unavailable = unavailable(template, key, known, v.Now)

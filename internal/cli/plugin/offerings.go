@@ -36,7 +36,8 @@ func newOfferings(from source, streams genericiooptions.IOStreams) *cobra.Comman
 		Long: "Show the offerings of a template, those that Karpenter can choose now first, then by price per hour: how many more\n" +
 			"NodeClaims their limits allow, and why the others cannot be chosen. With a Pod, it also shows which can run it. What\n" +
 			"depends on other Pods, and on volumes, is not considered. If prices differ from the list prices of catalogs, LIST/H is the\n" +
-			"price before adjustments.",
+			"price before adjustments. If the template has spec.spread, COMPARED/H is what Karpenter compares: offerings with the same\n" +
+			"one take turns.",
 		Example: "  kubectl karpenter-capi offerings general\n" +
 			"  kubectl karpenter-capi offerings general --nodepool general --pod web-1 --namespace shop\n" +
 			"  kubectl karpenter-capi offerings general -f pod.yaml",
@@ -117,6 +118,10 @@ func printOffers(out io.Writer, found []offers.Offer) error {
 	if adjusted {
 		headers = slices.Insert(headers, list, "LIST/H")
 	}
+	spread := slices.ContainsFunc(found, func(o offers.Offer) bool { return o.ComparedPricePerHour != nil })
+	if spread {
+		headers = slices.Insert(headers, list, "COMPARED/H")
+	}
 	rows := lo.Map(found, func(o offers.Offer, _ int) []string {
 		left := "–"
 		if o.Left != nil {
@@ -132,6 +137,9 @@ func printOffers(out io.Writer, found []offers.Offer) error {
 		row := []string{o.InstanceType, lo.CoalesceOrEmpty(o.Zone, "–"), o.CapacityType, o.CPU.String(), o.Memory.String(), amount(o.PricePerHour), left, state}
 		if adjusted {
 			row = slices.Insert(row, list, amount(o.ListPricePerHour))
+		}
+		if spread {
+			row = slices.Insert(row, list, amount(lo.FromPtrOr(o.ComparedPricePerHour, o.PricePerHour)))
 		}
 		return row
 	})

@@ -34,6 +34,23 @@ func TestPricesAsPeoplePayThem(t *testing.T) {
 	}
 }
 
+// With spec.spread, offerings that cost about the same cost the same for Karpenter, which has a column of its own.
+func TestOfferingsThatTakeTurns(t *testing.T) {
+	dearer := named("types", func(c *v1alpha1.InstanceTypeCatalog) {
+		large := &c.Spec.InstanceTypes[0]
+		large.Offerings[1].Zones = []v1alpha1.Zone{"us-east-1a"}
+		large.Offerings = append(large.Offerings, v1alpha1.Offering{Zones: []v1alpha1.Zone{"us-east-1b"}, CapacityType: "on-demand", Price: "0.1"})
+	})
+	spread := named("general", func(template *v1alpha1.KarpenterMachineTemplate) {
+		template.Spec.Spread = []v1alpha1.Spread{{CapacityType: "on-demand", MaxPriceIncreasePercent: new(int32(20))}}
+	})
+	got, messages, code := runIn(t, world(t, dearer, spread), "offerings", "general")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	compareGolden(t, "offerings general --spread", got)
+}
+
 // Several currencies are a mistake that the user sees, because Karpenter compares the numbers.
 func TestSeveralCurrencies(t *testing.T) {
 	var out strings.Builder
