@@ -123,6 +123,15 @@ const ConditionNodesCurrent = "NodesCurrent"
 //   - Unknown: the rollout is paused.
 const ConditionRolloutProgressing = "RolloutProgressing"
 
+// ConditionRemediationReady reports whether Karpenter restarts the machines of unhealthy Nodes before it replaces the
+// Nodes. A template without spec.remediation does not have this condition. Ready does not depend on it.
+//   - On: KarpenterMachineTemplate
+//   - True: a remediation request can be created from the template that spec.remediation names. Karpenter restarts machines
+//     if its feature gate NodeRepair is on.
+//   - False: no request can be created, so unhealthy Nodes are replaced.
+//   - Unknown: never.
+const ConditionRemediationReady = "RemediationReady"
+
 // ConditionMachinesProgressing reports whether Cluster API acts on what NodeClaims of a template wait for. Ready does
 // not depend on it.
 //   - On: KarpenterMachineTemplate

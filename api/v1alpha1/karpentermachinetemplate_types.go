@@ -138,6 +138,16 @@ type KarpenterMachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=2
 	Spread []Spread `json:"spread,omitempty"`
 
+	// remediation restarts the machine of an unhealthy Node before Karpenter replaces the
+	// Node, within the disruption budgets of its NodePool. It needs Karpenter's feature gate
+	// NodeRepair, and an infrastructure provider with a remediation template, such as Metal3.
+	// Condition RemediationReady reports whether it can be used. If it cannot, Nodes are
+	// replaced.
+	// Default: unhealthy Nodes are replaced.
+	// Example: {templateRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3RemediationTemplate, name: reboot}}.
+	// +optional
+	Remediation *Remediation `json:"remediation,omitempty"`
+
 	// discovery finds instance types in the management cluster, in addition to those of
 	// catalogRefs. A found object with the name of a catalog's instance type adds offerings
 	// to it; if it contradicts the catalog, it is left out, and condition OfferingsValid
@@ -399,8 +409,8 @@ type KarpenterMachineTemplateStatus struct {
 	// conditions are Ready and those on which it depends: ClusterReady, FromReady (with
 	// template.from), InfrastructureReady, BootstrapReady, VersionReady and
 	// InstanceTypesReady. OfferingsValid, OfferingsAvailable, CapacityAccurate, NodesTainted,
-	// NodesCurrent, MachinesProgressing and RolloutProgressing (with rollout) are False while
-	// something needs attention, but Ready does not depend on them. A template that is being
+	// NodesCurrent, MachinesProgressing, RolloutProgressing (with rollout) and RemediationReady
+	// (with remediation) are False while something needs attention, but Ready does not depend on them. A template that is being
 	// deleted is not Ready, and has Deletable, which is False while it is in use. See
 	// docs/reference/conditions.md.
 	// +optional

@@ -181,6 +181,15 @@ const (
 	// resumed its rollout. A rollout that stopped before that begins again.
 	RolloutResumedAtAnnotation = Group + "/rollout-resumed-at"
 
+	// RemediationAnnotation names, on a NodeClaim, the remediation request that the operator has created for its
+	// Machine, or is about to create, in the served Cluster's namespace: kind and API group, name, and the value of
+	// RemediationOperationAnnotation, separated by slashes. The operator removes it with the request.
+	RemediationAnnotation = Group + "/remediation"
+
+	// RemediationOperationAnnotation identifies, on a remediation request, the restart for which the operator has
+	// created it. Requests of other creators do not have it.
+	RemediationOperationAnnotation = Group + "/remediation-operation"
+
 	// TaintMissingAnnotation is present on a NodeClaim if its Node joined without the
 	// taint karpenter.sh/unregistered:NoExecute.
 	TaintMissingAnnotation = Group + "/taint-missing"

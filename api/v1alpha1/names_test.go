@@ -64,6 +64,8 @@ func TestNames(t *testing.T) {
 		{v1alpha1.PriceAnnotation, "karpenter.cluster.x-k8s.io/price"},
 		{v1alpha1.TemplateRevisionAnnotation, "karpenter.cluster.x-k8s.io/template-revision"},
 		{v1alpha1.RolloutResumedAtAnnotation, "karpenter.cluster.x-k8s.io/rollout-resumed-at"},
+		{v1alpha1.RemediationAnnotation, "karpenter.cluster.x-k8s.io/remediation"},
+		{v1alpha1.RemediationOperationAnnotation, "karpenter.cluster.x-k8s.io/remediation-operation"},
 		{v1alpha1.TaintMissingAnnotation, "karpenter.cluster.x-k8s.io/taint-missing"},
 		{v1alpha1.AdoptableAnnotation, "karpenter.cluster.x-k8s.io/adoptable"},
 		{v1alpha1.AdoptedAnnotation, "karpenter.cluster.x-k8s.io/adopted"},
@@ -142,6 +144,9 @@ func TestNames(t *testing.T) {
 		{v1alpha1.ReasonVersionOfControlPlane, "VersionOfControlPlane"},
 		{v1alpha1.ReasonVersionUnknown, "VersionUnknown"},
 		{v1alpha1.ReasonNodesOutdated, "NodesOutdated"},
+		{v1alpha1.ConditionRemediationReady, "RemediationReady"},
+		{v1alpha1.ReasonRequestsNotAllowed, "RequestsNotAllowed"},
+		{v1alpha1.ReasonRemediationRequested, "RemediationRequested"},
 		{v1alpha1.ConditionRolloutProgressing, "RolloutProgressing"},
 		{v1alpha1.ReasonRolloutCanary, "Canary"},
 		{v1alpha1.ReasonRolloutSoaking, "Soaking"},
@@ -339,6 +344,7 @@ func TestReadyDependsOn(t *testing.T) {
 		v1alpha1.ConditionNodesCurrent:        {usual, false},
 		v1alpha1.ConditionMachinesProgressing: {usual, false},
 		v1alpha1.ConditionRolloutProgressing:  {usual, false},
+		v1alpha1.ConditionRemediationReady:    {usual, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := &v1alpha1.KarpenterMachineTemplate{}

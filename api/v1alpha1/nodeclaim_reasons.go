@@ -209,6 +209,10 @@ const ReasonMachineLinked = "MachineLinked"
 // published with --all-events only, because the condition MachineReady shows the same.
 const ReasonProviderIDSet = "ProviderIDSet"
 
+// ReasonRemediationRequested is the reason of an event of a NodeClaim for whose Machine the operator has created a
+// remediation request.
+const ReasonRemediationRequested = "RemediationRequested"
+
 // ReasonNodePoolNotReady is the reason of an event of a Pod that waits, and could only run on Nodes of NodePools that
 // launch nothing, because they are not ready.
 const ReasonNodePoolNotReady = "NodePoolNotReady"

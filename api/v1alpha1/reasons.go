@@ -50,7 +50,7 @@ const (
 	ReasonReferenceMissing = "ReferenceMissing"
 	// ReasonReferenceNotFound: the object of a reference does not exist, or belongs to another Cluster.
 	//   - In: FromReady=False, InfrastructureReady=False, BootstrapReady=False, OfferingsValid=False,
-	//     InstanceTypesReady=False, status.invalidOfferings
+	//     InstanceTypesReady=False, RemediationReady=False, status.invalidOfferings
 	//   - To do: create the object, or correct the name. The message has both.
 	ReasonReferenceNotFound = "ReferenceNotFound"
 	// ReasonReferenceUnusable: the operator has generated the MachineDeployment that spec.template.from names, or it is
@@ -60,7 +60,8 @@ const (
 	ReasonReferenceUnusable = "ReferenceUnusable"
 	// ReasonReferenceKindUnusable: the kind of a reference is unknown, has no Cluster API contract label, is not a
 	// template, or cannot be used for the scalable resource.
-	//   - In: InfrastructureReady=False, BootstrapReady=False, OfferingsValid=False, InstanceTypesReady=False
+	//   - In: InfrastructureReady=False, BootstrapReady=False, OfferingsValid=False, InstanceTypesReady=False,
+	//     RemediationReady=False
 	//   - To do: name an object of a kind that the message describes, or install the provider.
 	ReasonReferenceKindUnusable = "ReferenceKindUnusable"
 )
@@ -76,7 +77,7 @@ const (
 	// ReasonBaseTemplateNotAllowed: the template refers to a base template that the operator's --allowed-base-templates
 	// does not contain, that belongs to the control plane or to another Cluster, or that was created for a Machine.
 	//   - In: InfrastructureReady=False, BootstrapReady=False, OfferingsValid=False, InstanceTypesReady=False,
-	//     status.invalidOfferings
+	//     RemediationReady=False, status.invalidOfferings
 	//   - To do: name another base template, or ask the platform team to allow it.
 	//   - See: docs/security.md#base-templates
 	ReasonBaseTemplateNotAllowed = "BaseTemplateNotAllowed"
@@ -210,7 +211,8 @@ const (
 	// ReasonObjectsNotReadable: objects of a kind cannot be listed in the management cluster, because the operator
 	// lacks the right, or its conversion webhook does not answer. If these are objects of Machines,
 	// Machines are launched, and only launchTimeoutSeconds shows that one failed.
-	//   - In: MachinesProgressing=Unknown, OfferingsValid=False, InstanceTypesReady=False, status.invalidOfferings
+	//   - In: MachinesProgressing=Unknown, OfferingsValid=False, InstanceTypesReady=False, RemediationReady=False,
+	//     status.invalidOfferings
 	//   - To do: give the operator the right, or repair the webhook.
 	//   - See: docs/installation/helm.md#rights
 	ReasonObjectsNotReadable = "ObjectsNotReadable"
@@ -229,4 +231,14 @@ const (
 	//   - To do: wait. If it lasts, read the message and the log of the operator.
 	//   - See: docs/guides/uninstall.md#remove-one-template
 	ReasonGeneratedObjectsRemain = "GeneratedObjectsRemain"
+)
+
+// Reasons of RemediationReady.
+const (
+	// ReasonRequestsNotAllowed: the operator lacks the right to create, read or delete remediation requests, so unhealthy
+	// Nodes are replaced.
+	//   - In: RemediationReady=False
+	//   - To do: give the operator the rights that the message names.
+	//   - See: docs/installation/helm.md#rights
+	ReasonRequestsNotAllowed = "RequestsNotAllowed"
 )

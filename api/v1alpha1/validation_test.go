@@ -209,6 +209,11 @@ func TestMetadataOfMachines(t *testing.T) {
 	}
 }
 
+// remediation returns a remediation with a template of a kind.
+func remediation(group, kind string) map[string]any {
+	return map[string]any{"templateRef": map[string]any{"apiGroup": group, "kind": kind, "name": "reboot"}}
+}
+
 func TestAccepted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path  string
@@ -237,6 +242,7 @@ func TestAccepted(t *testing.T) {
 		"a price of zero":                     {"spec/instanceTypes/0/offerings/0/price", "0"},
 		"a year":                              {"spec/launchTimeoutSeconds", year},
 		"a rollout with its defaults":         {"spec/rollout", map[string]any{}},
+		"a remediation":                       {"spec/remediation", remediation("infrastructure.cluster.x-k8s.io", "Metal3RemediationTemplate")},
 		"a canary of 50":                      {"spec/rollout", map[string]any{"canary": int64(50)}},
 		"a canary of 5%":                      {"spec/rollout", map[string]any{"canary": "5%", "soakSeconds": int64(0)}},
 		"turns of both capacity types":        {"spec/spread", []any{turns("spot", int64(20)), turns("on-demand", int64(300))}},
@@ -309,6 +315,9 @@ func TestRefused(t *testing.T) {
 		"an emptyTTL that is a duration":       {"spec/scalableResource/emptyTTLSeconds", "30m", []string{"spec.scalableResource.emptyTTLSeconds", "must be of type integer"}},
 		"an emptyTTL of two years":             {"spec/scalableResource/emptyTTLSeconds", 2 * year, []string{"spec.scalableResource.emptyTTLSeconds", "less than or equal to 31536000"}},
 		"a negative emptyTTL":                  {"spec/scalableResource/emptyTTLSeconds", int64(-1), []string{"spec.scalableResource.emptyTTLSeconds", "greater than or equal to 0"}},
+		"a remediation without a template":     {"spec/remediation", map[string]any{}, []string{"spec.remediation"}},
+		"a remediation of another group":       {"spec/remediation", remediation("example.com", "Metal3RemediationTemplate"), []string{"spec.remediation.templateRef.apiGroup", "must be infrastructure.cluster.x-k8s.io"}},
+		"a remediation that creates a machine": {"spec/remediation", remediation("infrastructure.cluster.x-k8s.io", "Metal3MachineTemplate"), []string{"spec.remediation.templateRef.kind", "must end in RemediationTemplate"}},
 		"a canary of none":                     {"spec/rollout", map[string]any{"canary": int64(0)}, []string{"spec.rollout.canary", "must be a number from 1 to 50"}},
 		"a canary of 51":                       {"spec/rollout", map[string]any{"canary": int64(51)}, []string{"spec.rollout.canary", "must be a number from 1 to 50"}},
 		"a canary of 0%":                       {"spec/rollout", map[string]any{"canary": "0%"}, []string{"spec.rollout.canary", "should match"}},

@@ -49,9 +49,9 @@ var limited = map[string]string{
 		"Use `karpenter_capi_nodeclaims_price`",
 	"karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": withDeletionCost,
 	"karpenter_pod_deletion_cost_pod_annotation_writes_total":          withDeletionCost,
-	"karpenter_nodes_reboots_total":                                    "no series: the operator does not reboot machines",
-	"karpenter_nodes_reboot_duration_seconds":                          "no series: the operator does not reboot machines",
-	"karpenter_nodes_reboot_recovery_duration_seconds":                 "no series: the operator does not reboot machines",
+	"karpenter_nodes_reboots_total":                                    "only with the feature gate `NodeRepair`, for templates with `spec.remediation`",
+	"karpenter_nodes_reboot_duration_seconds":                          "only with the feature gate `NodeRepair`, for templates with `spec.remediation`",
+	"karpenter_nodes_reboot_recovery_duration_seconds":                 "only with the feature gate `NodeRepair`, for templates with `spec.remediation`",
 	"karpenter_build_info":                                             "has the version of the operator, not that of Karpenter. Use `karpenter_capi_build_info`",
 	"karpenter_nodeclaims_unhealthy_disrupted_total":                   "only with the feature gate `NodeRepair`",
 }

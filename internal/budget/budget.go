@@ -43,7 +43,7 @@ const (
 	// Observed is the share of status.observedCapacity.
 	Observed = 48 << 10
 	// Limited is the share of status.limitedOfferings.
-	Limited = 24 << 10
+	Limited = 21 << 10
 	// Resources is the share of status.scalableResources.
 	Resources = 24 << 10
 	// Rollout is the share of status.rollout.
@@ -58,7 +58,7 @@ const (
 
 const (
 	// Conditions is the maximum number of conditions.
-	Conditions = 15
+	Conditions = 16
 	// rest is the share of numbers, the names of fields, and managed fields.
 	rest = 6 << 10
 )

@@ -3,9 +3,10 @@
 // Package cloudprovider is Karpenter's CloudProvider for Cluster API. Create chooses
 // an offering and writes nothing: Karpenter core persists what it returns on the
 // NodeClaim, and the reconcilers of internal/controller act on that. A crash before
-// core has persisted the decision has no effect. Delete is the only method that
-// writes: it unlinks the Machine of the claim or marks it for deletion. It also marks the
-// offering of a claim whose Node has not joined.
+// core has persisted the decision has no effect. Two methods write. Delete unlinks the
+// Machine of the claim or marks it for deletion, and marks the offering of a claim whose
+// Node has not joined. Reboot creates the remediation request of a Machine (package
+// remediation).
 package cloudprovider
 
 import (
@@ -80,7 +81,7 @@ func New(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.Passi
 	return &CloudProvider{clusters: clusters, catalog: catalog, clock: clock, recorder: noEvents{}, drifts: drift.NewCache(clusters, catalog, clock), ending: cache.New(rememberedFor, rememberedFor), decided: cache.New(decidedFor, decidedFor), marked: cache.New(rememberedFor, rememberedFor)}
 }
 
-// WithRecorder makes Delete publish events.
+// WithRecorder makes Delete and Reboot publish events.
 func (c *CloudProvider) WithRecorder(recorder events.Recorder) *CloudProvider {
 	c.recorder = recorder
 	return c
@@ -273,11 +274,6 @@ func (c *CloudProvider) IsDrifted(ctx context.Context, claim *karpv1.NodeClaim) 
 		return "", err
 	}
 	return reason, nil
-}
-
-// Reboot returns NodeRebootNotImplementedError: Cluster API cannot restart a machine.
-func (c *CloudProvider) Reboot(context.Context, *karpv1.NodeClaim, string) error {
-	return cloudprovider.NewNodeRebootNotImplementedError()
 }
 
 // Name returns the name of this provider in logs and metrics.

@@ -5,8 +5,11 @@ package cloudprovider
 import (
 	"time"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+
+	"github.com/karpenter-capi/karpenter-capi/internal/remediation"
 )
 
 const (
@@ -22,18 +25,26 @@ const (
 	noDrain = time.Duration(0)
 )
 
-// anyReason is the expression of policies that apply to each reason. A policy without an expression
-// is the default of all conditions, and there can be only one.
-const anyReason = ".*"
-
-// RepairPolicies returns when a Node counts as broken, so that Karpenter replaces it if the feature
-// gate NodeRepair is on. Exactly one policy, the one without a reason, is the default
-// (karpenter: pkg/controllers/node/health/policy.go). Conditions that only count restarts, such as
-// FrequentKubeletRestart, are symptoms that end, so there are no policies for them.
+// RepairPolicies returns when a Node counts as broken, so that Karpenter repairs it if the feature
+// gate NodeRepair is on. Conditions that only count restarts, such as FrequentKubeletRestart, are
+// symptoms that end, so there are no policies for them.
+//
+// For each condition, one policy replaces the Node, and one restarts it after the same time. Package
+// remediation decides by the reason of the condition which of them applies to a Node.
 //
 // The conditions of Machines are not among them, because Karpenter knows only those of Nodes. See
 // package failure.
 func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
+	all := replacing()
+	return append(all, lo.Map(all, func(policy cloudprovider.RepairPolicy, _ int) cloudprovider.RepairPolicy {
+		policy.ReasonRegex, policy.Action = remediation.Announced, cloudprovider.RebootNode
+		return policy
+	})...)
+}
+
+// replacing returns the policies that replace Nodes. Exactly one policy, the one without an expression for the
+// reason, is the default of all conditions (karpenter: pkg/controllers/node/health/policy.go).
+func replacing() []cloudprovider.RepairPolicy {
 	kubelet := replace(corev1.NodeReady, corev1.ConditionFalse, mayRecover, noDrain)
 	kubelet.ReasonRegex = ""
 	return []cloudprovider.RepairPolicy{
@@ -66,13 +77,13 @@ func (c *CloudProvider) RepairPolicies() []cloudprovider.RepairPolicy {
 	}
 }
 
-// replace returns the policy that replaces Nodes with a condition, for any reason, after the toleration.
+// replace returns the policy that replaces Nodes with a condition after the toleration, unless they are restarted.
 // grace limits the drain, also if the NodePool has no terminationGracePeriod.
 func replace(condition corev1.NodeConditionType, status corev1.ConditionStatus, toleration, grace time.Duration) cloudprovider.RepairPolicy {
 	return cloudprovider.RepairPolicy{
 		ConditionType:          condition,
 		ConditionStatus:        status,
-		ReasonRegex:            anyReason,
+		ReasonRegex:            remediation.NotAnnounced,
 		TolerationDuration:     toleration,
 		TerminationGracePeriod: &grace,
 		Action:                 cloudprovider.ReplaceNode,

@@ -19,10 +19,12 @@ import (
 	coreoptions "sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
+	"github.com/karpenter-capi/karpenter-capi/internal/remediation"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
-// Karpenter's own code accepts the policies, and resolves the conditions of a Node with them.
+// Karpenter's own code accepts the policies, and resolves the conditions of a Node with them. A Node whose machine can be
+// restarted is restarted after the time after which another one is replaced.
 func TestRepairPolicies(t *testing.T) {
 	ctx := coreoptions.ToContext(t.Context(), &coreoptions.Options{FeatureGates: coreoptions.FeatureGates{NodeRepair: true}})
 	matcher, err := health.NewRepairPolicyMatcher(ctx, New(nil, nil, clock.RealClock{}))
@@ -74,9 +76,15 @@ func TestRepairPolicies(t *testing.T) {
 			if early := at(tc.repaired - 1); early.Action != "" {
 				t.Errorf("it is repaired too early: %+v", early)
 			}
-			due := at(tc.repaired)
-			if due.Action != cloudprovider.ReplaceNode || *due.TerminationGracePeriod != time.Duration(tc.drained)*time.Minute {
-				t.Errorf("got %+v, want a replacement with %d minutes for the drain", due, tc.drained)
+			for _, action := range []cloudprovider.RepairAction{cloudprovider.ReplaceNode, cloudprovider.RebootNode} {
+				due := at(tc.repaired)
+				if due.Action != action || *due.TerminationGracePeriod != time.Duration(tc.drained)*time.Minute {
+					t.Errorf("got %+v, want action %s with %d minutes for the drain", due, action, tc.drained)
+				}
+				remediation.Announce(node)
+				if early := at(tc.repaired - 1); early.Action != "" {
+					t.Errorf("it is restarted too early: %+v", early)
+				}
 			}
 		})
 	}

@@ -40,6 +40,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/podevents"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/providerid"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/registration"
+	"github.com/karpenter-capi/karpenter-capi/internal/controller/remediation"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/scalableresource"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 )
@@ -76,6 +77,10 @@ func Setup(ctx context.Context, op *operator.Operator) (*state.Cluster, error) {
 			}
 		case *informer.NodeClaimController:
 			c = corestate.NewNodeClaims(cores, op.GetClient(), cloudProvider, cluster)
+		case *informer.NodeController:
+			if repairPolicies != nil {
+				c = informer.NewNodeController(corestate.NewNodeReader(workload, op.Clusters), cluster)
+			}
 		default:
 			c = coremetrics.Replace(c, cluster)
 		}
@@ -114,5 +119,6 @@ func Reconcilers(op *operator.Operator, catalog *catalog.Catalog, podsOf func(cl
 		registration.NewTaintReconciler(op.GetClient()),
 		pendingpods.NewReconciler(op.GetClient(), op.EventRecorder),
 		interruption.NewReconciler(op.Clusters, catalog, op.InterruptionSignals, op.EventRecorder, op.Clock),
+		remediation.NewReconciler(op.Clusters),
 	}
 }

@@ -29,6 +29,9 @@
 // The condition MachineReady has the name of the Machine from SetProviderID on. If the Machine or its Node takes minutes, Wait
 // writes there what the Machine waits for, and Ready that it waits no longer.
 //
+// NoteRemediation writes which remediation request the operator creates for the Machine of a registered claim that core restarts, and
+// EndRemediation that there is none any more.
+//
 // In any state, Restore gives a claim the annotations that a user has removed, and RenewHashes gives it hashes
 // that can be compared with present ones. Core writes what the hook of package registration sets.
 //
@@ -38,7 +41,8 @@
 //	providerid        SetProviderID, ReportProviderID
 //	machinehash       RenewHashes
 //	interruption      Delete
-//	cloudprovider     ResetProviderID
+//	cloudprovider     ResetProviderID, NoteRemediation
+//	remediation       EndRemediation
 //
 // The API server checks the precondition of a write in the same request: for Delete the UID, and for the others the
 // resourceVersion that was read. A list of conditions is replaced as a whole, so nothing less is enough. If the claim has

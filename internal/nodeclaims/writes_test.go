@@ -23,9 +23,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
 )
 
-// newClaim returns a launched claim with the provider ID of a Machine.
+// newClaim returns a launched claim with the provider ID of a Machine, and with a remediation request.
 func newClaim() *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c", Finalizers: []string{karpv1.TerminationFinalizer}}}
+	claim.Annotations = map[string]string{v1alpha1.RemediationAnnotation: "TestRemediation.example.com/m/1"}
 	claim.Status.ProviderID = "real://m"
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeLaunched)
 	return claim
@@ -85,6 +86,10 @@ var writes = map[string]func(context.Context, client.Client, *karpv1.NodeClaim) 
 	"Restore": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 		return nodeclaims.Restore(ctx, c, claim, map[string]string{v1alpha1.ScalableResourceAnnotation: "x"})
 	},
+	"NoteRemediation": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
+		return nodeclaims.NoteRemediation(ctx, c, claim, "x")
+	},
+	"EndRemediation": nodeclaims.EndRemediation,
 	"RenewHashes": func(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 		return nodeclaims.RenewHashes(ctx, c, claim, map[string]string{v1alpha1.MachineHashesAnnotation: "x"})
 	},

@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cluster-api/util/contract"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -77,13 +78,23 @@ func Listable(ctx context.Context, management client.Client, mapper meta.RESTMap
 	if err != nil {
 		return false, fmt.Errorf("resource of kind %s: %w", kind, err)
 	}
+	return may(ctx, management, mapping.Resource, namespace, "list")
+}
+
+// May reports whether the client has the right to a verb for a kind of a provider in a namespace.
+func May(ctx context.Context, management client.Client, kind schema.GroupKind, namespace, verb string) (bool, error) {
+	resource, _, _ := strings.Cut(contract.CalculateCRDName(kind.Group, kind.Kind), ".")
+	return may(ctx, management, schema.GroupVersionResource{Group: kind.Group, Resource: resource}, namespace, verb)
+}
+
+func may(ctx context.Context, management client.Client, resource schema.GroupVersionResource, namespace, verb string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "list", Group: kind.Group, Version: kind.Version, Resource: mapping.Resource.Resource,
+			Namespace: namespace, Verb: verb, Group: resource.Group, Version: resource.Version, Resource: resource.Resource,
 		},
 	}}
 	if err := management.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("reading the right to list %s: %w", mapping.Resource.GroupResource(), err)
+		return false, fmt.Errorf("reading the right to %s %s: %w", verb, resource.GroupResource(), err)
 	}
 	return review.Status.Allowed, nil
 }

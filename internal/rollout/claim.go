@@ -55,6 +55,8 @@ func Observe(claim *karpv1.NodeClaim, observed Observed, spec *v1alpha1.Rollout,
 	switch {
 	case available.IsFalse() && (available.Reason == v1alpha1.ReasonMachineFailed || available.Reason == v1alpha1.ReasonLaunchTimeout):
 		c.Failure = fmt.Sprintf("could not be launched (%s): %s", available.Reason, available.Message)
+	case nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRebooting).IsTrue():
+		c.Failure = "is restarted by node repair"
 	case disrupted.IsTrue() && disrupted.Reason == string(karpv1.DisruptionReasonUnhealthy):
 		c.Failure = "is replaced by node repair"
 	case c.Ending && !registered.IsTrue() && observed.Unjoined:
@@ -79,7 +81,12 @@ func unreadyOf(claim *karpv1.NodeClaim, registered *status.Condition, node *core
 		if initialized != nil && initialized.Message != "" {
 			problem += " (" + initialized.Message + ")"
 		}
-		return problem, registered.LastTransitionTime.Time
+		since := registered.LastTransitionTime.Time
+		// Core initializes a Node again that it has restarted.
+		if rebooted := nodeclaims.ConditionOf(claim, karpv1.ConditionTypeRebooting); rebooted != nil && rebooted.LastTransitionTime.After(since) {
+			since = rebooted.LastTransitionTime.Time
+		}
+		return problem, since
 	}
 	if node == nil {
 		return "has no Node", time.Time{}

@@ -70,7 +70,18 @@ func TestObserve(t *testing.T) {
 		"it is deleted before":        {changes: []func(claim){leaving}, want: Claim{Ending: true}},
 		"a registered one is deleted": {changes: []func(claim){registered, leaving}, unjoined: true, want: Claim{Ending: true}},
 		"it is repaired":              {changes: []func(claim){registered, initialized, set(karpv1.ConditionTypeDisruptionReason, metav1.ConditionTrue, "Unhealthy", "")}, node: node(corev1.ConditionTrue), want: Claim{Failure: "is replaced by node repair"}},
-		"it is consolidated":          {changes: []func(claim){registered, initialized, set(karpv1.ConditionTypeDisruptionReason, metav1.ConditionTrue, "Underutilized", "")}, node: node(corev1.ConditionTrue), want: Claim{Healthy: true}},
+		"it is restarted":             {changes: []func(claim){registered, initialized, set(karpv1.ConditionTypeDisruptionReason, metav1.ConditionTrue, "Unhealthy", ""), set(karpv1.ConditionTypeRebooting, metav1.ConditionTrue, "RebootIssued", "")}, node: node(corev1.ConditionUnknown), want: Claim{Failure: "is restarted by node repair"}},
+		"it was restarted": {
+			changes: []func(claim){registered, uninitialized, set(karpv1.ConditionTypeRebooting, metav1.ConditionFalse, "RebootSucceeded", ""), func(c claim) {
+				for i := range c.Status.Conditions {
+					if c.Status.Conditions[i].Type == karpv1.ConditionTypeRegistered {
+						c.Status.Conditions[i].LastTransitionTime = metav1.NewTime(since.Add(-time.Hour))
+					}
+				}
+			}},
+			node: node(corev1.ConditionTrue), want: Claim{FailsAt: fails(10 * time.Minute)},
+		},
+		"it is consolidated": {changes: []func(claim){registered, initialized, set(karpv1.ConditionTypeDisruptionReason, metav1.ConditionTrue, "Underutilized", "")}, node: node(corev1.ConditionTrue), want: Claim{Healthy: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", CreationTimestamp: metav1.NewTime(began.Add(-time.Hour))}}

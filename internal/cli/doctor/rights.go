@@ -138,6 +138,12 @@ func kindsInUse(v *view.View) []rights.Kind {
 		template := &v.Templates[i]
 		base(lo.FromPtr(template.Spec.Template.Spec.InfrastructureRef), template)
 		base(template.Spec.Template.Spec.Bootstrap.ConfigRef, template)
+		if template.Spec.Remediation != nil {
+			requests := template.Spec.Remediation.TemplateRef
+			add(requests, true)
+			requests.Kind = strings.TrimSuffix(requests.Kind, clusterv1.TemplateSuffix)
+			add(requests, false)
+		}
 		for _, ref := range template.Spec.CatalogRefs {
 			if catalog, found := lo.Find(v.Catalogs, func(c v1alpha1.InstanceTypeCatalog) bool { return c.Name == ref.Name }); found {
 				for _, instanceType := range catalog.Spec.InstanceTypes {

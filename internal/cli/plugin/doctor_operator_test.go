@@ -21,9 +21,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/doctor"
 	"github.com/karpenter-capi/karpenter-capi/internal/operator"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/fixture"
@@ -130,6 +132,13 @@ func TestDoctorOperator(t *testing.T) {
 			want: []string{`Rights problem ServiceAccount/identity: in the management cluster, user ` + other + ` has no right in namespace clusters to delete machines`},
 		},
 		"a kind in use was left out of a narrowed role": {funcs: denying(own+" create awsmachinetemplates", own+" list kubeadmconfigs"), want: []string{"Rights problem ServiceAccount/operator: to create awsmachinetemplates (API group \"infrastructure.cluster.x-k8s.io\"), list kubeadmconfigs (API group \"bootstrap.cluster.x-k8s.io\")"}},
+		"the kinds of remediation were left out": {
+			edits: []edit{named("general", func(t *v1alpha1.KarpenterMachineTemplate) {
+				t.Spec.Remediation = &v1alpha1.Remediation{TemplateRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3RemediationTemplate", Name: "reboot"}}
+			})},
+			funcs: denying(own+" create metal3remediations", own+" list metal3remediationtemplates", own+" create metal3remediationtemplates"),
+			want:  []string{"Rights problem ServiceAccount/operator: to create metal3remediations (API group \"infrastructure.cluster.x-k8s.io\"), list metal3remediationtemplates (API group"},
+		},
 		"the user may not ask": {
 			funcs: reviewing(func(*authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 				return false, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)

@@ -51,6 +51,7 @@ var reasons = map[string]reason{
 	"ReferenceUnusable":          {"Name another MachineDeployment.", ""},
 	"RegistrationTimeout":        {"Read the log of cloud-init and of the kubelet on the next instance. The Node may not reach the API server, its bootstrap may be wrong, or it may have another provider ID.", "docs/failures.md#nodes-that-do-not-join"},
 	"Rejected":                   {"Read the message, which repeats the answer, and correct the template.", "docs/failures.md#what-is-not-a-failure"},
+	"RequestsNotAllowed":         {"Give the operator the rights that the message names.", "docs/installation/helm.md#rights"},
 	"Resumed":                    {"Nothing.", ""},
 	"Rolling":                    {"Nothing.", "docs/guides/rollouts.md#steps"},
 	"RolloutComplete":            {"Nothing.", ""},

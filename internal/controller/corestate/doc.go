@@ -7,6 +7,9 @@
 //   - Provisioner moves the counts of buffer Pods to the new ID.
 //   - NodeClaims removes the node that core keeps under the provisional ID.
 //
+// NodeReader lets core restart the Nodes of templates with remediation, and replace the others. Core's controller of Nodes
+// reads from it.
+//
 // All other state that core keeps by provider ID either follows the change or is not used
 // before it: docs/design/provider-ids.md lists it.
 //

@@ -72,6 +72,8 @@ type Reconciler struct {
 	examiner  *generate.Examiner
 	// written has the time of the last write of the status of each template, by name.
 	written sync.Map
+	// permitted has the kinds of remediation requests to which the operator has all rights.
+	permitted sync.Map
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
@@ -201,6 +203,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		},
 		r.setCapacityAccurate,
 		r.setNodesTainted,
+		r.setRemediationReady,
 		r.setOfferingsValid,
 		r.setReady, // after all conditions, because each one that changes overwrites the message of Ready
 		r.setAvailable,
@@ -210,7 +213,7 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 	if !examined {
 		template.Status.From = before
 	}
-	if template.StatusConditions().Get(v1alpha1.ConditionMachinesProgressing).IsUnknown() {
+	if template.StatusConditions().Get(v1alpha1.ConditionMachinesProgressing).IsUnknown() || waitsForRights(template) {
 		examineAgain = requeue.Soonest(examineAgain, readAgain)
 	}
 	// Messages contain texts of other controllers and users, of any length.

@@ -10,6 +10,7 @@ import (
 	"github.com/samber/lo"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,29 +33,38 @@ type problem struct{ reason, message string }
 // problem if Cluster API cannot use the object, or it is not accepted. It also adds watches,
 // so that changes of the object, and of objects generated from it, trigger a reconcile.
 func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, kind scalable.Kind, accepts func(*unstructured.Unstructured) error) (*problem, error) {
+	gvk, found, err := r.find(ctx, ref, accepts)
+	if err != nil || found != nil {
+		return found, err
+	}
+	return nil, r.kinds.Watch(kind.MadeOf(gvk), enqueue.Later(r.templates.OfGenerated))
+}
+
+// find is resolve without the watch of generated objects. It returns the kind of the object.
+func (r *Reconciler) find(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, accepts func(*unstructured.Unstructured) error) (schema.GroupVersionKind, *problem, error) {
 	gvk, err := reference.Kind(ctx, r.clusters.Management.GetClient(), ref.GroupKind())
 	if unusable := reference.Unusable(""); errors.As(err, &unusable) {
-		return &problem{v1alpha1.ReasonReferenceKindUnusable, unusable.Error()}, nil
+		return gvk, &problem{v1alpha1.ReasonReferenceKindUnusable, unusable.Error()}, nil
 	}
 	if err != nil {
-		return nil, err
+		return gvk, nil, err
 	}
 	if err := r.kinds.Watch(gvk, enqueue.Later(r.templates.OfReferenced)); err != nil {
-		return nil, err
+		return gvk, nil, err
 	}
 	key := types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: ref.Name}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
 	if err := r.clusters.Management.GetClient().Get(ctx, key, object); err != nil {
 		if apierrors.IsNotFound(err) {
-			return &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist, or has the label cluster.x-k8s.io/cluster-name of another Cluster: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
+			return gvk, &problem{v1alpha1.ReasonReferenceNotFound, fmt.Sprintf("%s %s does not exist, or has the label cluster.x-k8s.io/cluster-name of another Cluster: create it in the served Cluster's namespace, or correct the name", ref.Kind, key)}, nil
 		}
-		return nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
+		return gvk, nil, fmt.Errorf("getting %s %s: %w", ref.Kind, key, err)
 	}
 	if err := accepts(object); err != nil {
-		return &problem{reasonOf(err), err.Error()}, nil
+		return gvk, &problem{reasonOf(err), err.Error()}, nil
 	}
-	return nil, r.kinds.Watch(kind.MadeOf(gvk), enqueue.Later(r.templates.OfGenerated))
+	return gvk, nil, nil
 }
 
 // readAllowed reads what a template may refer to. It also watches the Secrets that are allowed by their label.

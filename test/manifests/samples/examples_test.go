@@ -75,7 +75,7 @@ func generateExample(t *testing.T, object *unstructured.Unstructured, catalogs [
 	if ref == nil {
 		return // it has only what it discovers
 	}
-	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2", "AzureMachinePool": "azure-machinepool"}
+	folders := map[string]string{"AWSMachineTemplate": "aws", "VSphereMachineTemplate": "rke2", "Metal3MachineTemplate": "metal3", "AzureMachinePool": "azure-machinepool"}
 	t.Run(object.GetName(), func(t *testing.T) {
 		s := apply(t, folders[ref.Kind])
 		if bootstrap := template.Spec.Template.Spec.Bootstrap.ConfigRef.Kind; s.bases.Bootstrap.GetKind() != bootstrap {

@@ -57,6 +57,7 @@ func TestCRDs(t *testing.T) {
 		"SimulatedConfig": true, "SimulatedConfigTemplate": true,
 		"SimulatedMachine": true, "SimulatedMachineTemplate": true,
 		"SimulatedMachinePool": true, "SimulatedMachinePoolTemplate": true,
+		"SimulatedRemediation": true, "SimulatedRemediationTemplate": true,
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)

@@ -63,6 +63,7 @@ func SetupWithManager(mgr ctrl.Manager, workload client.Client, opts Options) er
 		setupMachineTemplate(mgr, opts),
 		setupMachine(mgr, workload, opts),
 		setupMachinePool(mgr, opts),
+		setupRemediation(mgr, workload, opts),
 	)
 }
 
@@ -127,6 +128,12 @@ func setupMachine(mgr ctrl.Manager, workload client.Client, opts Options) error 
 			clock:      opts.Clock,
 			nodeReady:  opts.NodeReady,
 		})
+}
+
+func setupRemediation(mgr ctrl.Manager, workload client.Client, opts Options) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("simulatedremediation").For(&infrav1.SimulatedRemediation{}).
+		WithOptions(controllerOptions(opts)).
+		Complete(&remediationReconciler{Client: mgr.GetClient(), workload: workload, clock: opts.Clock})
 }
 
 // ofCluster maps a Cluster to all objects of a kind that are labelled with it.

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, objects ...client.Object) *testCluster {
 	converter := managedfields.NewDeducedTypeConverter()
 	w.management = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithObjects(objects...).
 		WithStatusSubresource(&infrav1.SimulatedMachine{}, &infrav1.SimulatedCluster{}, &infrav1.SimulatedMachineTemplate{},
-			&infrav1.SimulatedMachinePool{},
+			&infrav1.SimulatedMachinePool{}, &infrav1.SimulatedRemediation{},
 			&controlplanev1.SimulatedControlPlane{}, &bootstrapv1.SimulatedConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{}).Build()
 	w.workload = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(converter).WithStatusSubresource(&corev1.Node{}).Build()
 	return w

@@ -34,6 +34,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&SimulatedMachineTemplate{}, &SimulatedMachineTemplateList{},
 		&SimulatedMachinePool{}, &SimulatedMachinePoolList{},
 		&SimulatedMachinePoolTemplate{}, &SimulatedMachinePoolTemplateList{},
+		&SimulatedRemediation{}, &SimulatedRemediationList{},
+		&SimulatedRemediationTemplate{}, &SimulatedRemediationTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
