@@ -49,7 +49,7 @@ func TestSpread(t *testing.T) {
 			for i := range before {
 				g.Expect(before[i].StatusConditions().Get(karpv1.ConditionTypeConsolidatable).IsTrue()).To(BeTrue(), before[i].Name)
 			}
-		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), "all are consolidatable")
+		}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "all are consolidatable")
 		allow("100%")
 		g.Eventually(ctx, func(g Gomega) {
 			for _, name := range names(before) {
@@ -57,7 +57,7 @@ func TestSpread(t *testing.T) {
 				g.Expect(s.Workload.List(ctx, published, client.MatchingFields{"involvedObject.name": name, "reason": events.Unconsolidatable})).To(Succeed())
 				g.Expect(published.Items).To(ContainElement(HaveField("Message", ContainSubstring("Can't replace with a cheaper node"))), name)
 			}
-		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), "consolidation considers each Node")
+		}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "consolidation considers each Node")
 		now := claimsOf(ctx, g, s, "spread")
 		g.Expect(names(now)).To(ConsistOf(names(before)))
 		g.Expect(now).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
@@ -67,7 +67,7 @@ func TestSpread(t *testing.T) {
 		g.Eventually(ctx, func(g Gomega) {
 			g.Expect(s.Workload.Get(ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
 			g.Expect(template.StatusConditions().Root().ObservedGeneration).To(Equal(template.Generation))
-		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), "the operator knows the change")
+		}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "the operator knows the change")
 		allow("50%")
 		g.Eventually(ctx, shares).WithTimeout(3*time.Minute).WithPolling(poll).Should(HaveKeyWithValue("one", BeNumerically(">", 2)), "consolidation replaces Nodes that cost more")
 	})
