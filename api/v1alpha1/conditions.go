@@ -91,11 +91,11 @@ const ConditionOfferingsAvailable = "OfferingsAvailable"
 //   - Unknown: never.
 const ConditionOfferingsValid = "OfferingsValid"
 
-// ConditionCapacityAccurate reports whether Nodes have the capacity that is declared for their instance type. Ready
-// does not depend on it.
+// ConditionCapacityAccurate reports whether Nodes have the capacity, volumes and devices that are declared for their
+// instance type. Ready does not depend on it.
 //   - On: KarpenterMachineTemplate
-//   - True: all Nodes report the declared capacity, within 5 percent.
-//   - False: Nodes report another capacity. Karpenter uses what they report.
+//   - True: all Nodes report the declared capacity, within 5 percent, and the declared volumes and devices.
+//   - False: Nodes report something else. Karpenter uses what they report.
 //   - Unknown: never.
 const ConditionCapacityAccurate = "CapacityAccurate"
 

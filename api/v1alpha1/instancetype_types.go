@@ -66,6 +66,26 @@ type InstanceType struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k] >= 0)",message="each value must be 0 or more"
 	VolumeAttachmentLimits map[string]int32 `json:"volumeAttachmentLimits,omitempty"`
 
+	// devices that DRA drivers publish for such a machine, at most 24 groups of equal devices.
+	// Karpenter plans Nodes for ResourceClaims with them, if it does not ignore them (value
+	// settings.ignoreDRARequests of the chart). What Nodes publish takes precedence for each
+	// driver. Default: none, until a Node has published some.
+	// Example: [{driver: gpu.nvidia.com, count: 4, attributes: {productName: {string: NVIDIA L4}}, capacity: {memory: 24Gi}}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=24
+	Devices []Device `json:"devices,omitempty"`
+
+	// deviceCounters are what devices share that are partitions of the same hardware, at most 8.
+	// consumesCounters of devices name them. Default: none.
+	// Example: [{driver: gpu.nvidia.com, name: gpu, count: 8, counters: {slices: "7"}}].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	DeviceCounters []DeviceCounters `json:"deviceCounters,omitempty"`
+
 	// infrastructureRef names the infrastructure machine template of this instance type,
 	// in the served Cluster's namespace. The operator uses it without changes: patches
 	// change only template.spec.infrastructureRef.

@@ -494,6 +494,16 @@ type KarpenterMachineTemplateStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	ObservedCapacity []ObservedCapacity `json:"observedCapacity,omitempty"`
 
+	// observedDevices are the devices that Nodes of this template's current revision publish
+	// in ResourceSlices, by instance type, if they differ from the declared devices. Karpenter
+	// plans with them instead. If there are too many, the list omits those of types without
+	// Nodes first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	ObservedDevices []ObservedDevices `json:"observedDevices,omitempty"`
+
 	// unavailableOfferings are the offerings that failed recently. Karpenter does not
 	// choose an offering until the time in its entry. The entry stays for another 30
 	// minutes, so that an offering that fails again is unavailable for longer. If there

@@ -124,7 +124,8 @@ const (
 	//   - To do: correct the ID of the infrastructure machine. If the new ID is right, delete the NodeClaim:
 	//     Karpenter drains and replaces its Node.
 	ReasonProviderIDChanged = "ProviderIDChanged"
-	// ReasonCapacityDiffers: Nodes report a capacity that differs by more than 5 percent from the declared one.
+	// ReasonCapacityDiffers: Nodes report a capacity that differs by more than 5 percent from the declared one, or other
+	// volumes or devices.
 	//   - In: CapacityAccurate=False
 	//   - To do: correct capacity, spec.kubelet or the catalog, so that the first Node of a type is planned
 	//     correctly, too. The message has both values.

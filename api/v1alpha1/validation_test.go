@@ -215,6 +215,13 @@ func remediation(group, kind string) map[string]any {
 }
 
 func TestAccepted(t *testing.T) {
+	device := map[string]any{
+		"driver": "gpu.nvidia.com", "pool": "a", "name": "gpu", "count": int64(128), "allowMultipleAllocations": true,
+		"attributes":       map[string]any{"a": map[string]any{"int": int64(0)}, "b": map[string]any{"bool": false}, "c": map[string]any{"string": ""}, "example.com/d": map[string]any{"version": "1.2.3"}},
+		"sharedAttributes": map[string]any{"resource.kubernetes.io/pcieRoot": "a"},
+		"capacity":         map[string]any{"memory": "80Gi"}, "requestPolicies": map[string]any{"memory": map[string]any{"default": "1Gi", "validRange": map[string]any{"min": "1Gi", "max": "4Gi", "step": "1Gi"}}},
+		"consumesCounters": []any{map[string]any{"counterSet": "gpu", "counters": map[string]any{"slices": "1"}}},
+	}
 	for name, tc := range map[string]struct {
 		path  string
 		value any
@@ -252,6 +259,9 @@ func TestAccepted(t *testing.T) {
 		"quantities of all forms":             {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "1500m", "memory": "1.5e10", "a": ".5", "b": "+12e6", "c": "9223372036854775807", "d": "123456789n", "e": "1E", "f": "7E"}},
 		"volumes of two drivers":              {"spec/instanceTypes/0/volumeAttachmentLimits", map[string]any{"ebs.csi.aws.com": int64(26), "csi.vsphere.vmware.com": int64(0)}},
 		"a GPU":                               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}},
+		"a device":                            {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "gpu.nvidia.com"}}},
+		"a device with everything":            {"spec/instanceTypes/0/devices", []any{device}},
+		"counters of devices":                 {"spec/instanceTypes/0/deviceCounters", []any{map[string]any{"driver": "gpu.nvidia.com", "pool": "a", "name": "gpu", "count": int64(8), "counters": map[string]any{"slices": int64(7)}}}},
 		"numbers as quantities":               {"spec/instanceTypes/0/capacity", map[string]any{"cpu": int64(8), "memory": int64(34359738368)}},
 		"own labels":                          {"spec/instanceTypes/0/labels", map[string]any{"example.com/family": "m5", "topology.kubernetes.io/region": "us-east-1", "A": "", "a-1.b.example/x_Y.z": "v", strings.Repeat("a", 63): "x"}},
 		"own infrastructure of one type":      {"spec/instanceTypes/0/infrastructureRef", map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AWSMachineTemplate", "name": "large"}},
@@ -398,6 +408,13 @@ func TestRefused(t *testing.T) {
 		"volumes of no driver":                 {"spec/instanceTypes/0/volumeAttachmentLimits", map[string]any{"a_b": int64(1)}, []string{"spec.instanceTypes[0].volumeAttachmentLimits", "each key must be the name of a CSI driver"}},
 		"fewer than no volumes":                {"spec/instanceTypes/0/volumeAttachmentLimits", map[string]any{"a": int64(-1)}, []string{"spec.instanceTypes[0].volumeAttachmentLimits", "each value must be 0 or more"}},
 		"half a volume":                        {"spec/instanceTypes/0/volumeAttachmentLimits", map[string]any{"a": 1.5}, []string{"spec.instanceTypes[0].volumeAttachmentLimits.a"}},
+		"no devices at all":                    {"spec/instanceTypes/0/devices", []any{}, []string{"spec.instanceTypes[0].devices", "at least 1"}},
+		"devices of no driver":                 {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "a_b"}}, []string{"spec.instanceTypes[0].devices[0].driver"}},
+		"no devices of a driver":               {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "a", "count": int64(0)}}, []string{"spec.instanceTypes[0].devices[0].count", "greater than or equal to 1"}},
+		"an attribute of two types":            {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "a", "attributes": map[string]any{"b": map[string]any{"int": int64(1), "string": "1"}}}}, []string{"spec.instanceTypes[0].devices[0].attributes.b", "at most 1"}},
+		"an attribute of no type":              {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "a", "attributes": map[string]any{"b": map[string]any{}}}}, []string{"spec.instanceTypes[0].devices[0].attributes.b", "at least 1"}},
+		"a long name of an attribute":          {"spec/instanceTypes/0/devices", []any{map[string]any{"driver": "a", "attributes": map[string]any{strings.Repeat("b", 97): map[string]any{"int": int64(1)}}}}, []string{"spec.instanceTypes[0].devices[0].attributes", "at most 96 characters"}},
+		"counters without a name":              {"spec/instanceTypes/0/deviceCounters", []any{map[string]any{"driver": "a", "counters": map[string]any{"b": "1"}}}, []string{"spec.instanceTypes[0].deviceCounters[0].name", "Required"}},
 		"no capacity":                          {"spec/instanceTypes/0/capacity", nil, []string{"spec.instanceTypes[0].capacity", "Required"}},
 		"an empty capacity":                    {"spec/instanceTypes/0/capacity", map[string]any{}, []string{"spec.instanceTypes[0].capacity"}},
 		"capacity without cpu":                 {"spec/instanceTypes/0/capacity/cpu", nil, []string{"spec.instanceTypes[0].capacity", "capacity must have cpu and memory"}},

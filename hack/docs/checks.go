@@ -29,12 +29,13 @@ func checks(field *schema, required bool) []string {
 	words = append(words, bounds(field)...)
 	add(field.Pattern != "" && !field.XIntOrString, "of the form `%s`", field.Pattern)
 	add(len(field.XListMapKeys) > 0, "unique by %s", strings.Join(field.XListMapKeys, " and "))
-	if inner, _ := objectIn(field); inner == nil {
+	inner, _ := objectIn(field)
+	if inner != field {
 		for _, rule := range field.XValidations {
 			add(true, "%s", rule.Message)
 		}
 	}
-	if of := field.AdditionalProperties; of != nil && of.Schema != nil {
+	if of := field.AdditionalProperties; of != nil && of.Schema != nil && inner == nil {
 		for _, word := range checks(of.Schema, false) {
 			add(true, "each value %s", word)
 		}

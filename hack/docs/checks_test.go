@@ -36,6 +36,27 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// The values of a map can be objects. Their fields are in a section of their own, and the rules of the map with the map.
+func TestMapOfObjects(t *testing.T) {
+	one := int64(1)
+	field := &schema{
+		Type: "object", MinProperties: &one, XValidations: apiextensionsv1.ValidationRules{{Rule: "true", Message: "it must be so"}},
+		AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &schema{
+			MaxProperties: &one, Properties: map[string]schema{"a": {Type: "string"}},
+		}},
+	}
+	if diff := cmp.Diff([]string{"not empty", "it must be so"}, checks(field, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var b strings.Builder
+	section(&b, "spec", &schema{Properties: map[string]schema{"all": *field}}, "")
+	for _, want := range []string{"| `all` | map of [objects](#specallkey) |", "\n## spec.all[KEY]\n", "| `a` | string |"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %s, want %q in it", b.String(), want)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	field := &schema{Type: "integer", Minimum: new(0.0), Maximum: new(31536000.0)}
 	if diff := cmp.Diff([]string{"at least 0", "at most 31536000"}, bounds(field)); diff != "" {

@@ -78,14 +78,16 @@ func compare(a, b bool) int {
 	}
 }
 
-// objectIn returns the object with fields that a field or each item of it is, and the suffix
-// of its path.
+// objectIn returns the object with fields that a field, each item or each value of it is, and
+// the suffix of its path.
 func objectIn(field *schema) (*schema, string) {
 	switch {
 	case len(field.Properties) > 0:
 		return field, ""
 	case field.Items != nil && field.Items.Schema != nil && len(field.Items.Schema.Properties) > 0:
 		return field.Items.Schema, "[]"
+	case field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil && len(field.AdditionalProperties.Schema.Properties) > 0:
+		return field.AdditionalProperties.Schema, "[KEY]"
 	}
 	return nil, ""
 }
@@ -94,8 +96,11 @@ func objectIn(field *schema) (*schema, string) {
 func typeOf(path string, field *schema) string {
 	if inner, suffix := objectIn(field); inner != nil {
 		link := fmt.Sprintf("[object](#%s)", strings.NewReplacer(".", "", "[", "", "]", "").Replace(strings.ToLower(path+suffix)))
-		if suffix != "" {
+		switch suffix {
+		case "[]":
 			return "list of " + strings.Replace(link, "object", "objects", 1)
+		case "[KEY]":
+			return "map of " + strings.Replace(link, "object", "objects", 1)
 		}
 		return link
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // Status is the maximum size of the status.
-const Status = Conditions*Message + Unavailable + Invalid + Observed + Limited + Resources + Rollout + rest
+const Status = Conditions*Message + Unavailable + Invalid + Observed + Devices + Limited + Resources + Rollout + rest
 
 // The maximum sizes of messages in the status.
 const (
@@ -41,7 +41,9 @@ const (
 	// Invalid is the share of status.invalidOfferings.
 	Invalid = 16 << 10
 	// Observed is the share of status.observedCapacity.
-	Observed = 48 << 10
+	Observed = 36 << 10
+	// Devices is the share of status.observedDevices.
+	Devices = 12 << 10
 	// Limited is the share of status.limitedOfferings.
 	Limited = 21 << 10
 	// Resources is the share of status.scalableResources.

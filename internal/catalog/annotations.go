@@ -33,12 +33,14 @@ const (
 	labelsAnnotation    = scaleFromZero + "labels"
 	taintsAnnotation    = scaleFromZero + "taints"
 	volumesAnnotation   = scaleFromZero + "csi-driver"
+	devicesAnnotation   = scaleFromZero + "dra-driver"
 	defaultGPU          = corev1.ResourceName("nvidia.com/gpu")
 	expectQuantity      = "a quantity of at least 0, such as 4 or 16Gi"
 	expectWholeNumber   = "a whole number of at least 0"
 	expectPrice         = "a decimal number of at least 0, such as 0.096"
 	expectTaints        = "taints in the form key=value:effect,key:effect with the effect NoSchedule, PreferNoSchedule or NoExecute"
 	expectLabels        = "labels in the form key=value,key=value"
+	expectDRADriver     = "the name of a DRA driver, such as gpu.nvidia.com"
 	expectVolumes       = "CSI drivers and numbers in the form driver=number,driver=number, such as ebs.csi.aws.com=26"
 	expectZones         = "names of zones separated by commas, such as us-east-1a,us-east-1b"
 	expectCapacityTypes = karpv1.CapacityTypeOnDemand + " or " + karpv1.CapacityTypeSpot
@@ -54,7 +56,7 @@ func wrongAnnotation(key, expected, found string) error {
 type annotations map[string]string
 
 // capacity returns the resources that the annotations set. gpu-type defaults to
-// nvidia.com/gpu.
+// nvidia.com/gpu, unless a DRA driver publishes the GPUs as devices.
 func (a annotations) capacity() (corev1.ResourceList, error) {
 	capacity := corev1.ResourceList{}
 	for _, named := range []struct {
@@ -85,6 +87,9 @@ func (a annotations) capacity() (corev1.ResourceList, error) {
 	name := lo.CoalesceOrEmpty(corev1.ResourceName(a[gpuTypeAnnotation]), defaultGPU)
 	if len(validation.IsQualifiedName(string(name))) > 0 {
 		return nil, wrongAnnotation(gpuTypeAnnotation, expectResource, string(name))
+	}
+	if a[devicesAnnotation] != "" && a[gpuTypeAnnotation] == "" {
+		return capacity, nil
 	}
 	if count != nil {
 		capacity[name] = *resource.NewQuantity(int64(*count), resource.DecimalSI)
@@ -181,4 +186,24 @@ func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 		maps.Copy(result, m)
 	}
 	return result
+}
+
+// gpuDevice is the value of the attribute type with which cluster-autoscaler plans devices (cluster-autoscaler:
+// cloudprovider/clusterapi/clusterapi_unstructured.go, InstanceResourceSlices).
+const gpuDevice = "gpu"
+
+// devices returns the devices that the annotations of cluster-autoscaler describe: gpu-count GPUs of a DRA driver.
+func (a annotations) devices() (Devices, error) {
+	driver := a[devicesAnnotation]
+	count, err := a.count(gpuCountAnnotation)
+	if driver == "" || err != nil || lo.FromPtr(count) == 0 {
+		return Devices{}, err
+	}
+	if !isDriver(driver) {
+		return Devices{}, wrongAnnotation(devicesAnnotation, expectDRADriver, driver)
+	}
+	found := Devices{Groups: []v1alpha1.Device{{
+		Driver: driver, Name: gpuDevice, Count: count, Attributes: map[string]v1alpha1.DeviceAttribute{"type": {String: new(gpuDevice)}},
+	}}}
+	return found, checkDevices(found)
 }

@@ -38,6 +38,7 @@ type builder struct {
 	// lacks do not exist on its Nodes.
 	keys     []string
 	observed map[string]v1alpha1.ObservedCapacity
+	devices  map[string]v1alpha1.ObservedDevices
 	// compared has the prices that differ from those of the offerings, because of spec.spread.
 	compared     map[Key]float64
 	requirements map[[2]string]*scheduling.Requirement
@@ -52,6 +53,7 @@ func newBuilder(template *v1alpha1.KarpenterMachineTemplate, types []Type) *buil
 		kubelet:      template.Spec.Kubelet,
 		keys:         keys,
 		observed:     lo.KeyBy(observedNow(template), func(o v1alpha1.ObservedCapacity) string { return o.InstanceType }),
+		devices:      lo.KeyBy(devicesNow(template), func(o v1alpha1.ObservedDevices) string { return o.InstanceType }),
 		compared:     compared(template, types),
 		requirements: map[[2]string]*scheduling.Requirement{},
 		absent:       map[string]*scheduling.Requirement{},
@@ -79,6 +81,7 @@ func (b *builder) build(t *Type) (*cloudprovider.InstanceType, error) {
 		Offerings:    lo.Map(t.Offerings, func(_ Offering, i int) *cloudprovider.Offering { return b.offering(t, &t.Offerings[i]) }),
 
 		VolumeAttachmentLimits: volumesOf(t, b.observed[t.Name]),
+		DynamicResources:       dynamicResources(t.Name, devicesOf(t, b.devices[t.Name])),
 	}, nil
 }
 

@@ -342,10 +342,11 @@ type entry struct {
 	// own are the custom label keys of the types.
 	own sets.Set[string]
 
-	// all are the instance types, built with custom and observed.
+	// all are the instance types, built with custom, observed and devices.
 	all      []*cloudprovider.InstanceType
 	custom   *customLabels
 	observed []v1alpha1.ObservedCapacity
+	devices  []v1alpha1.ObservedDevices
 
 	// offered are the instance types with the overlay for a resourceVersion, valid from
 	// since to until.
@@ -412,7 +413,7 @@ func (e *entry) setUsed(template *v1alpha1.KarpenterMachineTemplate, offerings [
 // build builds the instance types from the types of the entry.
 func (e *entry) build(template *v1alpha1.KarpenterMachineTemplate) {
 	register(e.types)
-	e.custom, e.observed = custom.Load(), observedNow(template)
+	e.custom, e.observed, e.devices = custom.Load(), observedNow(template), devicesNow(template)
 	// Types that cannot be built were left out before, as problems.
 	e.all, _ = Build(template, withUsed(e.types, e.inputs.Used))
 	e.overlay, e.offered, e.resourceVersion, e.variants = overlay{}, e.all, "", nil
@@ -424,7 +425,7 @@ func (e *entry) instanceTypes(template *v1alpha1.KarpenterMachineTemplate, now t
 		!now.Before(e.since) && (e.until.IsZero() || now.Before(e.until)) {
 		return e.offered
 	}
-	if e.custom != custom.Load() || !equality.Semantic.DeepEqual(e.observed, observedNow(template)) {
+	if e.custom != custom.Load() || !equality.Semantic.DeepEqual(e.observed, observedNow(template)) || !equality.Semantic.DeepEqual(e.devices, devicesNow(template)) {
 		e.build(template)
 	}
 	if current := e.overlayOf(template, now); !current.equal(e.overlay) {

@@ -154,6 +154,9 @@ func describe(given annotations, infrastructure *unstructured.Unstructured, mach
 	if found.VolumeAttachmentLimits, err = given.volumes(); err != nil {
 		return description{}, err
 	}
+	if found.Devices, err = given.devices(); err != nil {
+		return description{}, err
+	}
 	found.Labels = nodeLabels(merged(nodeInfo(infrastructure), capilabels.GetManagedLabels(machine), labels))
 	if found.capacityType, err = given.capacityType(); err != nil {
 		return description{}, err

@@ -107,8 +107,9 @@ func typeOf(spec *v1alpha1.InstanceTypeCatalogSpec, given *v1alpha1.InstanceType
 		Labels:   lo.MapValues(given.Labels, func(value v1alpha1.LabelValue, _ string) string { return string(value) }),
 
 		VolumeAttachmentLimits: given.VolumeAttachmentLimits,
+		Devices:                Devices{given.Devices, given.DeviceCounters},
 	}
-	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels), checkVolumes(found.VolumeAttachmentLimits)); err != nil {
+	if err := cmp.Or(checkCapacity(found.Capacity), checkLabels(found.Labels), checkVolumes(found.VolumeAttachmentLimits), checkDevices(found.Devices)); err != nil {
 		return Type{}, err
 	}
 	offerings := offeringsOf(spec, given)

@@ -183,7 +183,8 @@ func differences(one, other Type, alike bool) []string {
 		mine = withDefaults(mine)
 	}
 	found = append(found, entries("label ", mine, theirs, alike)...)
-	return append(found, entries("volumeAttachmentLimits.", one.VolumeAttachmentLimits, other.VolumeAttachmentLimits, alike)...)
+	found = append(found, entries("volumeAttachmentLimits.", one.VolumeAttachmentLimits, other.VolumeAttachmentLimits, alike)...)
+	return append(found, deviceDifferences(one.Devices, other.Devices, alike)...)
 }
 
 // entries returns where the entries of one map contradict those of another. One that only the other map has counts if both must be

@@ -34,6 +34,17 @@ func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.Observe
 	})
 }
 
+// devicesNow returns the devices that Nodes of the template's current revision publish, as observedNow does.
+func devicesNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedDevices {
+	if len(template.Status.ObservedDevices) == 0 {
+		return nil
+	}
+	revision, pending := RevisionOf(template), pattern.Pending(template)
+	return lo.Filter(template.Status.ObservedDevices, func(o v1alpha1.ObservedDevices, _ int) bool {
+		return (IsRevision(o.Revision, revision) || pending) && o.Nodes > 0
+	})
+}
+
 // IsRevision reports whether a stored revision is the present one. A revision of another version counts as the present
 // one until package machinehash or the next write of the status has renewed it.
 func IsRevision(stored, present string) bool {

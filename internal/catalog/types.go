@@ -41,7 +41,9 @@ type Type struct {
 	// VolumeAttachmentLimits are how many volumes of each CSI driver can be attached to a Node, by the name of the
 	// driver.
 	VolumeAttachmentLimits map[string]int32
-	Offerings              []Offering
+	// Devices are those that DRA drivers publish for a Node.
+	Devices   Devices
+	Offerings []Offering
 
 	// Allocatable is that of the NodeClaims, for a type that only NodeClaims have.
 	Allocatable corev1.ResourceList

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/zapr"
 	"github.com/samber/lo"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -71,6 +72,9 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 	toManagement := connection.New(connection.Management, management.Host, clock.RealClock{}, connection.Wall{})
 	ofWorkload := lanes.New()
 	ofManagement := lo.Ternary(management.Host == workload.Host, ofWorkload, lanes.New())
+	if err := ignoreUnserved(ctx, workload, &options.Core); err != nil {
+		return nil, nil, err
+	}
 	workload, management = configure(workload, toWorkload, ofWorkload, options), configure(management, toManagement, ofManagement, options)
 	home := workload
 	if options.WorkloadKubeconfig != "" {
@@ -160,6 +164,12 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 	// in a burst of requests.
 	leaderConfig := rest.CopyConfig(home)
 	leaderConfig.QPS, leaderConfig.Burst = 0, 0
+	byObject := map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
+	}
+	if !options.Core.IgnoreDRARequests {
+		byObject[&resourcev1.ResourceSlice{}] = cache.ByObject{Transform: clients.StripSlices()}
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme.Scheme,
 		Logger:                        logging.IgnoreDebugEvents(log.FromContext(ctx)),
@@ -181,9 +191,7 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 		Cache: cache.Options{
 			// Neither core nor this operator reads the managed fields of objects in the workload cluster.
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
-			},
+			ByObject:         byObject,
 		},
 		Controller: ctrlconfig.Controller{
 			EnableWarmup: new(!options.Core.DisableLeaderElection && !options.Core.DisableControllerWarmup),
@@ -194,6 +202,11 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 	}
 	if err := clients.IndexWorkload(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, fmt.Errorf("workload cluster %s: %w", clients.Server(config), err)
+	}
+	if !options.Core.IgnoreDRARequests {
+		if err := clients.IndexDevices(ctx, mgr.GetFieldIndexer()); err != nil {
+			return nil, fmt.Errorf("workload cluster %s: %w", clients.Server(config), err)
+		}
 	}
 	// Without this option, the lease is in the namespace of the Pod, which only controller-runtime knows. Such a process exits
 	// when it cannot renew the lease.

@@ -81,6 +81,13 @@ func accessesOf(options *Options, found *configs) ([]access, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !options.Core.IgnoreDRARequests {
+		more, err := rights.ForDevices()
+		if err != nil {
+			return nil, err
+		}
+		ofWorkload = append(ofWorkload, more...)
+	}
 	ofManagement, err := rights.Needed(rights.Management, options.ClusterNamespace)
 	if err != nil {
 		return nil, err

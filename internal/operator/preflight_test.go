@@ -120,6 +120,7 @@ func TestPreflight(t *testing.T) {
 		nowhere, broken      bool // the kubeconfig of the workload cluster
 		brokenOwn            bool // that of the management cluster
 		unnamed              bool
+		ignoreDevices        bool
 		want                 []string // empty if the operator can start
 	}{
 		"all is well": {},
@@ -155,6 +156,10 @@ func TestPreflight(t *testing.T) {
 			},
 		},
 		"rights to optional kinds": {workload: apiServer{denied: []string{"autoscaling.x-k8s.io/capacitybuffers/list"}}},
+		"rights to devices": {workload: apiServer{denied: []string{"resource.k8s.io/deviceclasses/watch"}}, want: []string{
+			`workload cluster: kubeconfig WORKLOAD (--workload-kubeconfig): user jane has no right in the whole cluster to watch deviceclasses (API group "resource.k8s.io")`,
+		}},
+		"rights to devices that are ignored": {ignoreDevices: true, workload: apiServer{denied: []string{"resource.k8s.io/deviceclasses/watch"}}},
 		"kinds are missing": {
 			workload: apiServer{absent: []string{"nodepools", "karpentermachinetemplates"}}, management: apiServer{absent: []string{"machines"}},
 			want: []string{
@@ -181,6 +186,7 @@ func TestPreflight(t *testing.T) {
 			defer workload.Close()
 			defer management.Close()
 			options := &Options{WorkloadKubeconfig: writeKubeconfig(t, "workload", workload.URL), ClusterName: "demo", ClusterNamespace: "default"}
+			options.Core.IgnoreDRARequests = tc.ignoreDevices
 			own := writeKubeconfig(t, "management", management.URL)
 			t.Setenv("KUBECONFIG", own)
 			if tc.unnamed {

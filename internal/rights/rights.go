@@ -29,8 +29,11 @@ func (r Right) Attributes() *authorizationv1.ResourceAttributes {
 	}
 }
 
+// devices is the API group of dynamic resource allocation.
+const devices = "resource.k8s.io"
+
 // optional are the API groups that not every cluster has, and without which the operator works.
-var optional = []string{"autoscaling.k8s.io", "autoscaling.x-k8s.io"}
+var optional = []string{"autoscaling.k8s.io", "autoscaling.x-k8s.io", devices}
 
 // needed returns the rights that rules give in a namespace. It omits rules for all resources of a group, which an
 // installation can narrow to those in use, and rules for named objects.
@@ -63,6 +66,26 @@ var (
 func Needed(files []string, namespace string) ([]Right, error) {
 	rules, err := read(files)
 	return needed(rules, namespace), err
+}
+
+// ForDevices returns the rights that the operator needs in addition if Karpenter plans Nodes for ResourceClaims.
+func ForDevices() ([]Right, error) {
+	rules, err := read(Workload)
+	if err != nil {
+		return nil, err
+	}
+	var rights []Right
+	for _, rule := range rules {
+		if !slices.Contains(rule.APIGroups, devices) {
+			continue
+		}
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights = append(rights, Right{Group: devices, Resource: resource, Verb: verb})
+			}
+		}
+	}
+	return lo.Uniq(rights), nil
 }
 
 func read(files []string) ([]rbacv1.PolicyRule, error) {

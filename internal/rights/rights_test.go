@@ -60,6 +60,31 @@ func TestOfKinds(t *testing.T) {
 	}
 }
 
+// The operator needs the rights to devices only if Karpenter plans Nodes for ResourceClaims.
+func TestForDevices(t *testing.T) {
+	got, err := ForDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Right{
+		{devices, "resourceslices", "list", ""}, {devices, "resourceslices", "watch", ""},
+		{devices, "resourceclaims", "list", ""}, {devices, "resourceclaims", "watch", ""},
+		{devices, "deviceclasses", "list", ""}, {devices, "deviceclasses", "watch", ""},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	always, err := Needed(Workload, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range always {
+		if right.Group == devices {
+			t.Errorf("%v is needed always, want only if Karpenter plans with devices", right)
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	a, b := Right{Resource: "a", Verb: "get"}, Right{Resource: "b", Verb: "get"}
 	got, err := Missing(t.Context(), []Right{a, b}, func(_ context.Context, asked *authorizationv1.ResourceAttributes) (bool, error) {

@@ -5,11 +5,14 @@ package integration
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 )
@@ -81,6 +84,25 @@ var _ = forEachKind("The catalog of a template", func(k kind) {
 		env.change(ctx, f.template, func() { f.template.Spec.Kubelet = &v1alpha1.KubeletConfiguration{MaxPods: new(int32(50))} })
 		f.waitCondition(ctx, v1alpha1.ConditionCapacityAccurate, "")
 		Expect(f.template.Status.ObservedCapacity).To(BeEmpty())
+	})
+
+	It("uses the devices that Nodes publish", func(ctx SpecContext) {
+		f := k.newFixture("devices").createReady(ctx)
+		claim := f.launchOne(ctx)
+		env.waitFor(ctx, claim, karpv1.ConditionTypeInitialized)
+		node := env.nodeOf(ctx, claim.Status.ProviderID)
+		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node.Name + "-gpus"}, Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.example.com", NodeName: &node.Name, Pool: resourcev1.ResourcePool{Name: node.Name, Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}},
+		}}
+		Expect(env.client.Create(ctx, slice)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.client.Delete(ctx, slice)).To(Succeed()) })
+		Eventually(ctx, func() []int {
+			return lo.Map(f.instanceType(ctx, instanceType).DynamicResources.ResourceSliceTemplates, func(s *cloudprovider.ResourceSliceTemplate, _ int) int { return len(s.Devices) })
+		}).Should(Equal([]int{2}))
+		Expect(env.get(ctx, f.template)).To(Succeed())
+		Expect(f.template.Status.ObservedDevices).To(HaveLen(1))
+		Expect(f.template.Status.ObservedDevices[0].Devices).To(Equal([]v1alpha1.Device{{Driver: "gpu.example.com", Name: "gpu", Count: new(int32(2))}}))
 	})
 
 	It("gives Nodes the labels of their instance type, whatever core expected", func(ctx SpecContext) {

@@ -53,6 +53,7 @@ func (e *environment) newOperator(ctx context.Context, requests *requestLog) (co
 		"--health-probe-port=0",
 		"--disable-leader-election=true",
 		"--feature-gates=NodeRepair=true",
+		"--ignore-dra-requests=false",
 		"--log-output-paths="+e.logFile("operator"),
 		"--log-error-output-paths="+e.logFile("operator"),
 	)

@@ -138,8 +138,19 @@ func compareTypes(was, is catalog.Type) TypeDifferences {
 		return lo.MapValues(t.VolumeAttachmentLimits, func(limit int32, _ string) string { return strconv.Itoa(int(limit)) })
 	}
 	d.Other = append(d.Other, changes("volumeAttachmentLimits.", volumes(was), volumes(is))...)
+	if !was.Devices.Same(is.Devices) {
+		d.Other = append(d.Other, changeOfDevices(was.Devices.String(), is.Devices.String()))
+	}
 	d.Other = append(d.Other, changes("label ", was.Labels, is.Labels)...)
 	return d
+}
+
+// changeOfDevices returns how devices change, of which the texts have the numbers.
+func changeOfDevices(was, is string) string {
+	if was == is {
+		return "devices: other attributes, capacity or counters"
+	}
+	return change("devices", was, is)
 }
 
 // number returns a price without the errors of floating point numbers.

@@ -87,15 +87,27 @@ func TestWhy(t *testing.T) {
 		rule    string
 		cause   string
 	}{
-		"no operator runs":                 {ask: "pod large", changes: []edit{named("karpenter-leader-election", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = fixture.Noon.Add(-time.Minute) })}, rule: "OperatorStopped", cause: "since 2026-01-01 11:59:00 UTC"},
-		"a Pod runs":                       {ask: "pod runs", cause: "nothing blocks Pod runs"},
-		"a container waits":                {ask: "pod pulls", rule: "ContainersWait", cause: "ImagePullBackOff"},
-		"a Pod is gated":                   {ask: "pod gated", rule: "Gated", cause: "example.com/quota"},
-		"a Pod is too large":               {ask: "pod large", rule: "TooLarge", cause: "m5.xlarge is the largest: cpu: 8 is requested"},
-		"no zone fits":                     {ask: "pod elsewhere", rule: "NoOffering", cause: "us-west-2a"},
-		"the template is not Ready":        {ask: "pod vision", rule: "TemplateNotReady", cause: "AWSMachineTemplate clusters/gpu does not exist"},
-		"the NodePool is at its limit":     {ask: "pod batch", rule: "NodePoolLimit", cause: "NodePool small: its limit of cpu is 4"},
-		"a taint is not tolerated":         {ask: "pod untolerated", rule: "NotTolerated", cause: "batch"},
+		"no operator runs":             {ask: "pod large", changes: []edit{named("karpenter-leader-election", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = fixture.Noon.Add(-time.Minute) })}, rule: "OperatorStopped", cause: "since 2026-01-01 11:59:00 UTC"},
+		"a Pod runs":                   {ask: "pod runs", cause: "nothing blocks Pod runs"},
+		"a container waits":            {ask: "pod pulls", rule: "ContainersWait", cause: "ImagePullBackOff"},
+		"a Pod is gated":               {ask: "pod gated", rule: "Gated", cause: "example.com/quota"},
+		"a Pod is too large":           {ask: "pod large", rule: "TooLarge", cause: "m5.xlarge is the largest: cpu: 8 is requested"},
+		"no zone fits":                 {ask: "pod elsewhere", rule: "NoOffering", cause: "us-west-2a"},
+		"the template is not Ready":    {ask: "pod vision", rule: "TemplateNotReady", cause: "AWSMachineTemplate clusters/gpu does not exist"},
+		"the NodePool is at its limit": {ask: "pod batch", rule: "NodePoolLimit", cause: "NodePool small: its limit of cpu is 4"},
+		"a taint is not tolerated":     {ask: "pod untolerated", rule: "NotTolerated", cause: "batch"},
+		"claims are not served": {ask: "pod elsewhere", rule: "ClaimsNotServed", changes: []edit{
+			named("elsewhere", func(p *corev1.Pod) {
+				p.Spec.NodeSelector, p.Spec.ResourceClaims = map[string]string{"team": "web"}, []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("gpu")}}
+			}),
+			named("types", func(c *v1alpha1.InstanceTypeCatalog) {
+				c.Spec.InstanceTypes[1].Devices = []v1alpha1.Device{{Driver: "gpu.example.com", Count: new(int32(4))}}
+			}),
+			named("blocked.1", func(e *corev1.Event) {
+				e.InvolvedObject.UID, e.Type, e.Reason = "pod-elsewhere", corev1.EventTypeWarning, "FailedScheduling"
+				e.Message = `Failed to schedule pod, incompatible with nodepool "general", allocating dynamic resources, no instance type can satisfy the allocation`
+			}),
+		}, cause: "no instance type can satisfy the allocation. The instance types of NodePool general have devices (m5.xlarge: 4 of gpu.example.com)"},
 		"all offerings have failed":        {ask: "pod unlucky", rule: "OfferingsUnavailable", cause: "no m5.large in us-east-1b"},
 		"no NodePool uses a template":      {ask: "pod large", changes: []edit{without[*karpv1.NodePool]("general"), without[*karpv1.NodePool]("gpu"), without[*karpv1.NodePool]("small")}, rule: "NoNodePool"},
 		"a preflight check fails":          {ask: "pod blocked", rule: "Blocked", cause: "ControlPlane clusters/prod is upgrading"},

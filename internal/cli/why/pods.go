@@ -135,6 +135,7 @@ var ofPods = []Rule{
 		Seen: "a Pod is pending, and its node selector or affinity excludes every NodePool",
 		Do:   "Correct the selector of the Pod, or the labels and requirements of the NodePool",
 	}),
+	claimsNotServed,
 	{
 		Name: "NotSchedulable",
 		Seen: "a Pod is pending, and NodePools would accept it. Its volumes, its affinity to other Pods, or its topology spread can exclude all Nodes",

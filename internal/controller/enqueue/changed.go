@@ -64,6 +64,14 @@ func VolumeLimitsChanged() predicate.Predicate {
 	}
 }
 
+// DevicesChanged passes ResourceSlices that are new or have another spec. What Nodes have published stays learned.
+func DevicesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
 // NodeReadyChanged passes Nodes whose condition Ready has another status.
 func NodeReadyChanged() predicate.Predicate {
 	ready := func(object client.Object) corev1.ConditionStatus {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,10 +122,23 @@ func (t *Templates) OfPool(_ context.Context, object client.Object) []string {
 // OfNode returns the template of the Node that has the name of an object, such as a CSINode. Karpenter labels a Node when it
 // registers it.
 func (t *Templates) OfNode(ctx context.Context, object client.Object) []string {
+	return t.ofNode(ctx, object.GetName())
+}
+
+// OfSlice returns the template of the Node whose devices a ResourceSlice has.
+func (t *Templates) OfSlice(ctx context.Context, object client.Object) []string {
+	slice, is := object.(*resourcev1.ResourceSlice)
+	if !is || lo.FromPtr(slice.Spec.NodeName) == "" {
+		return nil
+	}
+	return t.ofNode(ctx, *slice.Spec.NodeName)
+}
+
+func (t *Templates) ofNode(ctx context.Context, name string) []string {
 	node := &corev1.Node{}
-	if err := t.clusters.Workload.GetClient().Get(ctx, client.ObjectKey{Name: object.GetName()}, node, client.UnsafeDisableDeepCopy); err != nil {
+	if err := t.clusters.Workload.GetClient().Get(ctx, client.ObjectKey{Name: name}, node, client.UnsafeDisableDeepCopy); err != nil {
 		if !apierrors.IsNotFound(err) {
-			log.FromContext(ctx).Error(err, "getting Node", "Node", object.GetName())
+			log.FromContext(ctx).Error(err, "getting Node", "Node", name)
 		}
 		return nil
 	}

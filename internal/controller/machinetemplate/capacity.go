@@ -33,18 +33,21 @@ func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1
 	if pattern.Pending(template) {
 		return nil
 	}
-	declared, err := r.declared(ctx, template)
+	types, err := r.types(ctx, template)
 	if err != nil {
 		return err
 	}
+	declared := declaredBy(template, types)
 	revision := catalog.RevisionOf(template)
 	reports, err := r.reports(ctx, template, revision)
 	if err != nil {
 		return err
 	}
 	template.Status.ObservedCapacity = learn(template.Status.ObservedCapacity, reports, declared, revision)
+	template.Status.ObservedDevices = learnDevices(template.Status.ObservedDevices, reports, types, revision)
 	conditions := template.StatusConditions()
-	if texts := inaccuracies(template.Status.ObservedCapacity, declared); len(texts) > 0 {
+	texts := append(inaccuracies(template.Status.ObservedCapacity, declared), wrongDevices(template.Status.ObservedDevices, types)...)
+	if len(texts) > 0 {
 		conditions.SetFalse(v1alpha1.ConditionCapacityAccurate, v1alpha1.ReasonCapacityDiffers,
 			"Karpenter uses the capacity that Nodes report, because it differs from the declared one: "+strings.Join(texts, "; "))
 	} else {
@@ -53,21 +56,22 @@ func (r *Reconciler) setCapacityAccurate(ctx context.Context, template *v1alpha1
 	return nil
 }
 
-// declared returns a function that returns an instance type without learned capacity.
-func (r *Reconciler) declared(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (func(string) *cloudprovider.InstanceType, error) {
+// types returns the instance types of a template by their names.
+func (r *Reconciler) types(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (map[string]*catalog.Type, error) {
 	types, _, err := r.catalog.Types(ctx, template)
-	if err != nil {
-		return nil, err
-	}
-	index := lo.SliceToMap(types, func(t catalog.Type) (string, *catalog.Type) { return t.Name, &t })
+	return lo.SliceToMap(types, func(t catalog.Type) (string, *catalog.Type) { return t.Name, &t }), err
+}
+
+// declaredBy returns a function that returns one of the types without learned capacity.
+func declaredBy(template *v1alpha1.KarpenterMachineTemplate, types map[string]*catalog.Type) func(string) *cloudprovider.InstanceType {
 	unlearned := &v1alpha1.KarpenterMachineTemplate{Spec: v1alpha1.KarpenterMachineTemplateSpec{Kubelet: template.Spec.Kubelet}}
 	return func(name string) *cloudprovider.InstanceType {
-		if index[name] == nil {
+		if types[name] == nil {
 			return nil
 		}
-		built, _ := catalog.Build(unlearned, []catalog.Type{*index[name]})
+		built, _ := catalog.Build(unlearned, []catalog.Type{*types[name]})
 		return lo.FirstOrEmpty(built)
-	}, nil
+	}
 }
 
 // reports returns the reports of the template's Nodes of its current revision. Karpenter has
@@ -94,7 +98,11 @@ func (r *Reconciler) reports(ctx context.Context, template *v1alpha1.KarpenterMa
 		if err != nil {
 			return nil, err
 		}
-		reports = append(reports, report{catalog.KeyOf(claim).InstanceType, node.Status.Capacity, node.Status.Allocatable, volumes})
+		devices, err := r.devices(ctx, node.Name)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, report{catalog.KeyOf(claim).InstanceType, node.Status.Capacity, node.Status.Allocatable, volumes, devices})
 	}
 	return reports, nil
 }
@@ -149,6 +157,8 @@ type report struct {
 	capacity, allocatable corev1.ResourceList
 	// volumes are how many volumes of each CSI driver can be attached, by the name of the driver.
 	volumes map[string]int32
+	// devices are those that DRA drivers publish.
+	devices catalog.Devices
 }
 
 // learn returns the capacity of the instance types that differ from their declaration, by

@@ -52,7 +52,7 @@ func observed(nodes int32, revision, memory, allocatable string) v1alpha1.Observ
 
 // m5 returns the report of a Node of type m5.
 func m5(memory, allocatable string) report {
-	return report{"m5", quantities("cpu", "2", "memory", memory, "hugepages-2Mi", "0"), quantities("cpu", "2", "memory", allocatable), nil}
+	return report{"m5", quantities("cpu", "2", "memory", memory, "hugepages-2Mi", "0"), quantities("cpu", "2", "memory", allocatable), nil, catalog.Devices{}}
 }
 
 // several returns equal reports of a number of Nodes.
@@ -72,11 +72,11 @@ func TestLearn(t *testing.T) {
 		"only less allocatable":           {reports: []report{m5("8Gi", "6Gi")}, want: entries{observed(1, "r", "8Gi", "6Gi")}},
 		"only less capacity":              {reports: []report{m5("7500Mi", "7Gi")}, want: entries{observed(1, "r", "7500Mi", "7Gi")}},
 		"another revision is forgotten":   {stored: entries{observed(2, "old", "7Gi", "6Gi")}},
-		"a type that no longer exists":    {reports: []report{{"gone", quantities("memory", "1Gi"), nil, nil}}},
-		"a Node that reports nothing":     {reports: []report{m5("0", "0"), {"m5", nil, nil, nil}}},
-		"undeclared resources":            {reports: []report{{"m5", quantities("ephemeral-storage", "1Gi"), nil, nil}}},
+		"a type that no longer exists":    {reports: []report{{instanceType: "gone", capacity: quantities("memory", "1Gi")}}},
+		"a Node that reports nothing":     {reports: []report{m5("0", "0"), {instanceType: "m5"}}},
+		"undeclared resources":            {reports: []report{{instanceType: "m5", capacity: quantities("ephemeral-storage", "1Gi")}}},
 		"a Node that reports nothing does not count": {
-			reports: []report{m5("7Gi", "6Gi"), {"m5", nil, nil, nil}}, want: entries{observed(1, "r", "7Gi", "6Gi")},
+			reports: []report{m5("7Gi", "6Gi"), {instanceType: "m5"}}, want: entries{observed(1, "r", "7Gi", "6Gi")},
 		},
 
 		"the least of two":       {reports: []report{m5("7Gi", "6Gi"), m5("7500Mi", "5Gi")}, want: entries{observed(2, "r", "7Gi", "5Gi")}},

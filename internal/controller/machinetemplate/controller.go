@@ -16,6 +16,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
@@ -70,6 +72,8 @@ type Reconciler struct {
 	templates *enqueue.Templates
 	kinds     *enqueue.Kinds
 	examiner  *generate.Examiner
+	// dra reports whether Karpenter plans Nodes for ResourceClaims, so that the devices of Nodes are of interest.
+	dra bool
 	// written has the time of the last write of the status of each template, by name.
 	written sync.Map
 	// permitted has the kinds of remediation requests to which the operator has all rights.
@@ -82,7 +86,7 @@ func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, recorde
 }
 
 // Register adds the reconciler to a manager.
-func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
+func (r *Reconciler) Register(ctx context.Context, mgr manager.Manager) error {
 	management := r.clusters.Management.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named("capi.machinetemplate").For(&v1alpha1.KarpenterMachineTemplate{})
 	for _, kind := range scalable.Kinds() {
@@ -101,6 +105,10 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	if counts := r.catalog.Inventories(); counts != nil {
 		ofCounts := func(context.Context, client.Object) []string { return counts.Templates() }
 		b = b.WatchesRawSource(source.Channel(counts.Changed(), enqueue.Later(ofCounts)))
+	}
+	if r.dra = !options.FromContext(ctx).IgnoreDRARequests; r.dra {
+		// A DRA driver can start long after its Node is ready.
+		b = b.WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &resourcev1.ResourceSlice{}, enqueue.Later(r.templates.OfSlice), enqueue.DevicesChanged()))
 	}
 	c, err := b.
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).

@@ -15,6 +15,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,6 +101,7 @@ func newCell(objects ...client.Object) *cell {
 		WithIndex(&karpv1.NodeClaim{}, clients.NodeClaimTemplateField, func(o client.Object) []string {
 			return []string{o.(*karpv1.NodeClaim).Spec.NodeClassRef.Name}
 		}).
+		WithIndex(&resourcev1.ResourceSlice{}, clients.SliceNodeField, func(o client.Object) []string { return []string{*o.(*resourcev1.ResourceSlice).Spec.NodeName} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 				return errors.Join(fail("get", o, key.Name), w.Get(ctx, key, o, opts...))

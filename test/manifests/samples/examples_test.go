@@ -25,7 +25,7 @@ func TestSimplest(t *testing.T) {
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 
 // aboutOperation are the guides that show no template.
-var aboutOperation = []string{"fleet.md", "inventory.md", "moving-clusters.md", "placements.md", "prices.md", "uninstall.md"}
+var aboutOperation = []string{"devices.md", "fleet.md", "inventory.md", "moving-clusters.md", "placements.md", "prices.md", "uninstall.md"}
 
 // The API server accepts what a reader copies from README.md or a guide.
 func TestExamplesInDocuments(t *testing.T) {
