@@ -33,7 +33,7 @@ const (
 	//   - To do: read the message, which names what the provider lacks, or the other controller.
 	//   - See: docs/guides/machinepools.md#what-is-refused
 	ReasonScalableResourceUnusable = "ScalableResourceUnusable"
-	// ReasonLimitReached: many NodeClaims were launched at the same time, and maxMachines or a reservation is used up.
+	// ReasonLimitReached: many NodeClaims were launched at the same time, and maxMachines, a reservation or capacityFrom is used up.
 	// The oldest NodeClaims got their Machines, and the operator deletes this one, or it
 	// waits if it has no NodePool.
 	//   - In: MachineAvailable=False

@@ -127,7 +127,7 @@ func (p *planning) failure(claim Claim) failure.Failure {
 		return failure.Failure{}
 	}
 	if p.overLimit(claim) {
-		return failed(LimitReached, "the offering has no machine left, because maxMachines or its reservation is used up: see the status of KarpenterMachineTemplate %s", p.Template)
+		return failed(LimitReached, "the offering has no machine left, because its capacityFrom, its reservation or maxMachines is used up: see the status of KarpenterMachineTemplate %s", p.Template)
 	}
 	if machine, served := p.servedBy(claim); served {
 		return p.failureOf(claim, *machine)

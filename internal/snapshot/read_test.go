@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -290,6 +291,11 @@ func TestReadLimits(t *testing.T) {
 			failed := plan.Outcomes[claims[len(claims)-1].UID].Failure
 			if exceeds := len(tc.waits) < 2; (failed.Kind == planner.LimitReached) != exceeds {
 				t.Errorf("failure of the youngest claim: got %+v, want that it exceeds the limit: %t", failed, exceeds)
+			}
+			for _, limit := range []string{"capacityFrom", "reservation", "maxMachines"} {
+				if failed.Kind == planner.LimitReached && !strings.Contains(failed.Message, limit) {
+					t.Errorf("the failure %q does not name %s", failed.Message, limit)
+				}
 			}
 		})
 	}

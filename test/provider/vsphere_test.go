@@ -42,7 +42,7 @@ type onVSphere struct {
 }
 
 // The sample for vSphere, unchanged, with Cluster API Provider vSphere, its webhooks, the kubeadm bootstrap provider, and govmomi's
-// simulated vCenter.
+// simulated vCenter. Prices, a rollout and an inventory are added to the sample later.
 func TestVSphere(t *testing.T) {
 	ctx := contextOf(t)
 	run := newVSphere(ctx, t)
@@ -51,11 +51,14 @@ func TestVSphere(t *testing.T) {
 		run  func(context.Context, *WithT)
 	}{
 		{"all offerings of the sample are accepted", run.becomeReady},
+		{"prices follow from hardware and adjustments", run.price},
 		{"Pods get virtual machines of their instance types", run.launch},
 		{"a virtual machine vanishes", run.lose},
 		{"vCenter has no resources", run.refuse},
 		{"vCenter is unreachable, and the operator is killed", run.disconnect},
-		{"another base template replaces all Nodes", run.drift},
+		{"a rollout stops if vCenter lacks the template, and undo goes back", run.stopRollout},
+		{"another base template replaces all Nodes, one first", run.rollOut},
+		{"offerings close without addresses, and open again", run.runOut},
 		{"nothing is left", run.remove},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(ctx, NewWithT(t)) }) {
@@ -90,18 +93,29 @@ func newVSphere(ctx context.Context, t *testing.T) *onVSphere {
 		VCenter: vcenter, Workload: s.Workload, Endpoint: cluster.Spec.ControlPlaneEndpoint.String(), Authority: authority.Data[corev1.TLSCertKey],
 		Log: funcr.New(func(prefix, args string) { _, _ = fmt.Fprintln(t.Output(), prefix, args) }, funcr.Options{}),
 	}
+	runUntilEnd(ctx, t, guests.Run)
+	addresses := &vsphere.Addresses{Management: s.Management, Pool: poolKey, Log: guests.Log}
+	for _, object := range objectsIn(g, "addresses.yaml") { // the first is the kind of the last
+		eventually(ctx, g, func(g Gomega) { g.Expect(s.Management.Create(ctx, object)).To(Succeed()) })
+	}
+	runUntilEnd(ctx, t, addresses.Run)
+	createSample(ctx, t, s, "vsphere")
+	return &onVSphere{s, vcenter}
+}
+
+// runUntilEnd runs something until the test ends.
+func runUntilEnd(ctx context.Context, t *testing.T, run func(context.Context)) {
+	t.Helper()
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		guests.Run(running)
+		run(running)
 	}()
 	t.Cleanup(func() {
 		stop()
 		<-ended
 	})
-	createSample(ctx, t, s, "vsphere")
-	return &onVSphere{s, vcenter}
 }
 
 // becomeReady expects the template to be ready, which includes that the provider's webhooks accept what is generated.
@@ -122,6 +136,7 @@ func (v *onVSphere) launch(ctx context.Context, g *WithT) {
 	machines := v.machines(ctx, g)
 	zones := lo.Map(machines, func(m vsphere.Machine, _ int) string { return m.Zone })
 	g.Expect(zones).To(ConsistOf(vsphere.Zones), "the zones of the virtual machines")
+	v.expectPrices(ctx, g)
 }
 
 // lose expects a virtual machine that vanishes to be replaced.
@@ -164,37 +179,17 @@ func (v *onVSphere) disconnect(ctx context.Context, g *WithT) {
 	v.expectRunning(ctx, g, 6)
 }
 
-// drift expects all Nodes to be replaced after another base template was named. Templates of vSphere cannot be changed.
-func (v *onVSphere) drift(ctx context.Context, g *WithT) {
-	v.scale(ctx, g, 3)
-	v.expectRunning(ctx, g, 3)
-	before := lo.Map(v.machines(ctx, g), func(m vsphere.Machine, _ int) string { return m.UUID })
-	base := &unstructured.Unstructured{}
-	base.SetGroupVersionKind(vsphereGroup.WithKind("VSphereMachineTemplate"))
-	g.Expect(v.Management.Get(ctx, client.ObjectKey{Namespace: stack.ClusterNamespace, Name: "workers"}, base)).To(Succeed())
-	next := &unstructured.Unstructured{Object: map[string]any{"spec": base.DeepCopy().Object["spec"]}}
-	next.SetGroupVersionKind(base.GroupVersionKind())
-	next.SetNamespace(base.GetNamespace())
-	next.SetName("workers-2")
-	g.Expect(unstructured.SetNestedField(next.Object, int64(100), "spec", "template", "spec", "diskGiB")).To(Succeed())
-	g.Expect(v.Management.Create(ctx, next)).To(Succeed())
-	template := v.template(ctx, g)
-	template.Spec.Template.Spec.InfrastructureRef.Name = "workers-2"
-	g.Expect(v.Workload.Update(ctx, template)).To(Succeed())
-	eventually(ctx, g, func(g Gomega) {
-		now := lo.Map(v.machines(ctx, g), func(m vsphere.Machine, _ int) string { return m.UUID })
-		g.Expect(lo.Intersect(before, now)).To(BeEmpty(), "virtual machines that were not replaced, of %v", before)
-	})
-	v.expectRunning(ctx, g, 3)
-}
-
 // remove expects nothing to be left, neither in vCenter nor of what the operator generated.
 func (v *onVSphere) remove(ctx context.Context, g *WithT) {
+	v.editDisruption(ctx, g, func(disruption *karpv1.Disruption) {
+		disruption.ConsolidateAfter = karpv1.MustParseNillableDuration("0s")
+	})
 	g.Expect(v.Workload.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}})).To(Succeed())
 	eventually(ctx, g, func(g Gomega) {
 		g.Expect(v.machines(ctx, g)).To(BeEmpty(), "virtual machines")
 		g.Expect(v.claims(ctx, g)).To(BeEmpty(), "NodeClaims")
 		g.Expect(v.listVSphere(ctx, g, "VSphereVM")).To(BeEmpty())
+		g.Expect(v.addresses(ctx, g)).To(BeEmpty(), "IPAddresses")
 	})
 	for _, object := range []client.Object{
 		&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}, &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}},
@@ -207,7 +202,7 @@ func (v *onVSphere) remove(ctx context.Context, g *WithT) {
 		g.Expect(v.Management.List(ctx, deployments)).To(Succeed())
 		g.Expect(deployments.Items).To(BeEmpty(), "MachineDeployments")
 		names := lo.Map(v.listVSphere(ctx, g, "VSphereMachineTemplate"), func(u unstructured.Unstructured, _ int) string { return u.GetName() })
-		g.Expect(names).To(ConsistOf("workers", "workers-2"), "VSphereMachineTemplates")
+		g.Expect(names).To(ConsistOf("workers", missingBase, pooledBase), "VSphereMachineTemplates")
 	})
 }
 

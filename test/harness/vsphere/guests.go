@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -63,7 +64,11 @@ func (g *Guests) act(ctx context.Context) error {
 			continue
 		}
 		if !machine.hasIP {
-			errs = append(errs, g.VCenter.setIP(ctx, machine, fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)))
+			ip, err := addressOf(machine, fmt.Sprintf("10.0.%d.%d", i/250, i%250+1))
+			if err == nil {
+				err = g.VCenter.setIP(ctx, machine, ip)
+			}
+			errs = append(errs, err)
 		}
 		if g.booted[machine.UUID] == "" {
 			if err := g.boot(ctx, machine); err != nil {
@@ -128,6 +133,31 @@ func (g *Guests) discover(ctx context.Context, join *kubeadm.Join) error {
 		return fmt.Errorf("the bootstrap token: %w", err)
 	}
 	return join.CheckToken(token, time.Now())
+}
+
+// addressOf returns the address in the metadata of a virtual machine; if it has none, the one that DHCP gives it.
+func addressOf(machine Machine, fromDHCP string) (string, error) {
+	metadata, err := setting(machine, "guestinfo.metadata")
+	if err != nil {
+		return "", err
+	}
+	config := struct {
+		Network struct {
+			Ethernets map[string]struct {
+				Addresses []string `json:"addresses"`
+			} `json:"ethernets"`
+		} `json:"network"`
+	}{}
+	if err := yaml.Unmarshal(metadata, &config); err != nil {
+		return "", fmt.Errorf("virtual machine %s: reading its metadata: %w", machine.Name, err)
+	}
+	for _, card := range config.Network.Ethernets {
+		for _, address := range card.Addresses {
+			parsed, err := netip.ParsePrefix(address)
+			return parsed.Addr().String(), err
+		}
+	}
+	return fromDHCP, nil
 }
 
 // setting returns what the provider passes to the guest under a key.
