@@ -182,12 +182,12 @@ const (
 	RolloutResumedAtAnnotation = Group + "/rollout-resumed-at"
 
 	// RemediationAnnotation names, on a NodeClaim, the remediation request that the operator has created for its
-	// Machine, or is about to create, in the served Cluster's namespace: kind and API group, name, and the value of
-	// RemediationOperationAnnotation, separated by slashes. The operator removes it with the request.
+	// Machine, or is about to create, in the served Cluster's namespace: kind and API group, name, and the ID of
+	// the restart, separated by slashes. The operator removes it with the request.
 	RemediationAnnotation = Group + "/remediation"
 
 	// RemediationOperationAnnotation identifies, on a remediation request, the restart for which the operator has
-	// created it. Requests of other creators do not have it.
+	// created it: the name of the NodeClaim and an ID, separated by a slash. Requests of other creators do not have it.
 	RemediationOperationAnnotation = Group + "/remediation-operation"
 
 	// TaintMissingAnnotation is present on a NodeClaim if its Node joined without the

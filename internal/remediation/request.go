@@ -44,10 +44,12 @@ func (r Request) String() string {
 
 // isFor reports whether an object is the request, created for a claim of a Cluster. A user can write the annotation of a claim.
 func (r Request) isFor(object *unstructured.Unstructured, claim, cluster string) bool {
-	annotations := object.GetAnnotations()
-	return annotations[v1alpha1.RemediationOperationAnnotation] == r.Operation && annotations[v1alpha1.NodeClaimAnnotation] == claim &&
+	return object.GetAnnotations()[v1alpha1.RemediationOperationAnnotation] == operationOf(claim, r.Operation) &&
 		object.GetLabels()[clusterv1.ClusterNameLabel] == cluster
 }
+
+// operationOf returns the value of the annotation of a request for a restart of a claim's Machine.
+func operationOf(claim, operation string) string { return claim + "/" + operation }
 
 // KindOf returns the kind of the requests that are created from a remediation template, as Cluster API determines it.
 func KindOf(ref clusterv1.ContractVersionedObjectReference) schema.GroupKind {
@@ -68,7 +70,7 @@ func newRequest(template *unstructured.Unstructured, machine *clusterv1.Machine,
 		Name:        machine.Name,
 		ClusterName: machine.Spec.ClusterName,
 		OwnerRef:    &metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: machine.Name, UID: machine.UID},
-		Annotations: map[string]string{v1alpha1.NodeClaimAnnotation: claim, v1alpha1.RemediationOperationAnnotation: operation},
+		Annotations: map[string]string{v1alpha1.RemediationOperationAnnotation: operationOf(claim, operation)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("generating a request from %s %s: %w", template.GetKind(), template.GetName(), err)
@@ -90,7 +92,8 @@ const (
 	done step = "done"
 )
 
-// next returns what comes next for a restart, given the request with the name of the Machine; nil if there is none.
+// next returns what comes next for a restart, which the value of the annotation identifies, given the request with the name of the
+// Machine; nil if there is none.
 func next(existing *unstructured.Unstructured, operation string) step {
 	if existing == nil {
 		return create

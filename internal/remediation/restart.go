@@ -43,7 +43,7 @@ func impossible(err error) error {
 func Restart(ctx context.Context, clusters *clients.Clusters, template *v1alpha1.KarpenterMachineTemplate, machine *clusterv1.Machine, claim *karpv1.NodeClaim, operation string) (bool, error) {
 	ref, management := template.Spec.Remediation.TemplateRef, clusters.Management.GetClient()
 	request := Request{Kind: KindOf(ref), Name: machine.Name, Operation: operation}
-	asked, err := isAskedFor(ctx, clusters, request)
+	asked, err := isAskedFor(ctx, clusters, request, claim.Name)
 	if err != nil || asked {
 		return false, impossible(err)
 	}
@@ -70,12 +70,12 @@ func Restart(ctx context.Context, clusters *clients.Clusters, template *v1alpha1
 
 // isAskedFor reports whether a request asks for a restart already. While the request of an earlier restart exists, it returns
 // an error.
-func isAskedFor(ctx context.Context, clusters *clients.Clusters, request Request) (bool, error) {
+func isAskedFor(ctx context.Context, clusters *clients.Clusters, request Request, claim string) (bool, error) {
 	existing, err := live(ctx, clusters, request)
 	if err != nil {
 		return false, err
 	}
-	switch next(existing, request.Operation) {
+	switch next(existing, operationOf(claim, request.Operation)) {
 	case create:
 		return false, nil
 	case done:

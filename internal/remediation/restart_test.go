@@ -141,7 +141,7 @@ func TestRestartCreatesARequest(t *testing.T) {
 	want.SetLabels(map[string]string{clusterv1.ClusterNameLabel: fixture.Served.Name})
 	want.SetAnnotations(map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation: "reboot", clusterv1.TemplateClonedFromGroupKindAnnotation: "TestRemediationTemplate." + group,
-		v1alpha1.NodeClaimAnnotation: "c", v1alpha1.RemediationOperationAnnotation: "1",
+		v1alpha1.RemediationOperationAnnotation: "c/1",
 	})
 	want.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"apiVersion": clusterv1.GroupVersion.String(), "kind": "Machine", "name": "m", "uid": "m"}}
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
@@ -168,7 +168,7 @@ func TestRestartAfterAnother(t *testing.T) {
 	if created, err := w.restart(t, "2"); !created || err != nil {
 		t.Errorf("it no longer exists: got %t and %v", created, err)
 	}
-	if got := w.request(t).GetAnnotations()[v1alpha1.RemediationOperationAnnotation]; got != "2" {
+	if got := w.request(t).GetAnnotations()[v1alpha1.RemediationOperationAnnotation]; got != "c/2" {
 		t.Errorf("got a request of restart %s", got)
 	}
 }
@@ -227,7 +227,7 @@ func TestEndLeavesRequestsOfOthers(t *testing.T) {
 			other := object("TestRemediation", "m", map[string]any{})
 			other.SetLabels(map[string]string{clusterv1.ClusterNameLabel: tc.cluster})
 			if tc.operation != "" {
-				other.SetAnnotations(map[string]string{v1alpha1.RemediationOperationAnnotation: tc.operation, v1alpha1.NodeClaimAnnotation: tc.claim})
+				other.SetAnnotations(map[string]string{v1alpha1.RemediationOperationAnnotation: tc.claim + "/" + tc.operation})
 			}
 			w := newWorld(base(), other)
 			claim := w.claim(t)

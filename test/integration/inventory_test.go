@@ -180,6 +180,7 @@ var _ = Describe("An inventory", Ordered, func() {
 			g.Expect(f.ofType(ctx, instanceType)).To(HaveLen(3))
 			g.Expect(f.ofType(ctx, fallback)).To(HaveLen(2))
 		}).Should(Succeed())
+		f.caughtUp(ctx)
 		Expect(machines.everCreated()).To(HaveLen(5), "none was created in excess")
 		Eventually(ctx, func() string { return f.message(ctx) }).Should(Equal("3 of 3 TestHosts with labels owner=inventory,type=standard are free, for 3 machines that are being launched"))
 		Expect(f.offerings(ctx)).To(Equal(map[string]bool{own: false, other: true}))
@@ -201,6 +202,7 @@ var _ = Describe("An inventory", Ordered, func() {
 			g.Expect(f.ofType(ctx, instanceType)).To(HaveLen(3))
 			g.Expect(f.ofType(ctx, fallback)).To(HaveLen(3))
 		}).Should(Succeed())
+		f.caughtUp(ctx)
 		Expect(machines.everCreated()).To(HaveLen(7))
 	})
 

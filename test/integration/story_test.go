@@ -107,6 +107,9 @@ var _ = forEachKind("A claim tells its story:", func(k kind) {
 		}
 		first := launch()
 		Eventually(ctx, func() string { return env.providerID(ctx, first) }).Should(HavePrefix("sim://"))
+		// Cluster API writes the status of a Machine after its provider ID. Without it, nothing would have acted on the Machine
+		// for 15 minutes of the operator's clock, and a missing Node would be no evidence against the offering.
+		f.caughtUp(ctx)
 		env.letKarpenterGiveUp(ctx, first)
 		Expect(f.failures(ctx, cheap)).To(Equal(map[string]int32{v1alpha1.ReasonRegistrationTimeout: 1}))
 		for kind, name := range map[string]string{"KarpenterMachineTemplate": f.name, "NodeClaim": first.Name} {
