@@ -42,13 +42,7 @@ func (v *onVSphere) price(ctx context.Context, g *WithT) {
 		content := object.(*unstructured.Unstructured)
 		g.Expect(v.Workload.Apply(ctx, client.ApplyConfigurationFromUnstructured(content), client.FieldOwner("prices"))).To(Succeed())
 	}
-	eventually(ctx, g, func(g Gomega) {
-		catalog := &v1alpha1.InstanceTypeCatalog{}
-		g.Expect(v.Workload.Get(ctx, client.ObjectKey{Name: "vsphere"}, catalog)).To(Succeed())
-		valid := catalog.StatusConditions().Get(v1alpha1.ConditionPriceAdjustmentsValid)
-		g.Expect(valid.IsTrue()).To(BeTrue(), "%+v", valid)
-		g.Expect(valid.ObservedGeneration).To(Equal(catalog.Generation))
-	})
+	v.expectCatalog(ctx, g)
 	prices := map[string][]float64{}
 	for _, offer := range v.offers(ctx, g) {
 		prices[offer.InstanceType] = []float64{offer.ListPricePerHour, offer.PricePerHour}
@@ -80,6 +74,17 @@ func (v *onVSphere) editCatalog(ctx context.Context, g *WithT, change func(*v1al
 	before := catalog.DeepCopy()
 	change(&catalog.Spec)
 	g.Expect(v.Workload.Patch(ctx, catalog, client.MergeFrom(before))).To(Succeed())
+}
+
+// expectCatalog waits until the operator has accepted the present catalog. Its prices must have been adjusted.
+func (v *onVSphere) expectCatalog(ctx context.Context, g *WithT) {
+	eventually(ctx, g, func(g Gomega) {
+		catalog := &v1alpha1.InstanceTypeCatalog{}
+		g.Expect(v.Workload.Get(ctx, client.ObjectKey{Name: "vsphere"}, catalog)).To(Succeed())
+		valid := catalog.StatusConditions().Get(v1alpha1.ConditionPriceAdjustmentsValid)
+		g.Expect(valid.IsTrue()).To(BeTrue(), "%+v", valid)
+		g.Expect(valid.ObservedGeneration).To(Equal(catalog.Generation))
+	})
 }
 
 // offers returns the offerings of the template as the plugin shows them.

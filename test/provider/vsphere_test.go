@@ -42,7 +42,7 @@ type onVSphere struct {
 }
 
 // The sample for vSphere, unchanged, with Cluster API Provider vSphere, its webhooks, the kubeadm bootstrap provider, and govmomi's
-// simulated vCenter. Prices, a rollout and an inventory are added to the sample later.
+// simulated vCenter. Later steps add prices, spec.spread, devices, a remediation, a rollout and an inventory to the sample.
 func TestVSphere(t *testing.T) {
 	ctx := contextOf(t)
 	run := newVSphere(ctx, t)
@@ -53,7 +53,9 @@ func TestVSphere(t *testing.T) {
 		{"all offerings of the sample are accepted", run.becomeReady},
 		{"prices follow from hardware and adjustments", run.price},
 		{"Pods get virtual machines of their instance types", run.launch},
-		{"a virtual machine vanishes", run.lose},
+		{"instance types take turns with spec.spread", run.takeTurns},
+		{"a Pod with a ResourceClaim gets a virtual machine with devices", run.allocate},
+		{"a virtual machine vanishes, and vSphere has no remediation", run.cannotRestart},
 		{"vCenter has no resources", run.refuse},
 		{"vCenter is unreachable, and the operator is killed", run.disconnect},
 		{"a rollout stops if vCenter lacks the template, and undo goes back", run.stopRollout},
@@ -85,7 +87,7 @@ func newVSphere(ctx context.Context, t *testing.T) *onVSphere {
 		// 16 minutes. It also tries when its caches are read again, by default after 10 minutes.
 		Arguments: []string{"--credentials-file=" + credentials, "--sync-period=20s"},
 		Env:       []string{"HTTPS_PROXY=" + vcenter.ProxyURL()}, Objects: objectsIn(g, "vsphere.yaml"),
-	}})
+	}, OperatorArgs: []string{"--ignore-dra-requests=false"}})
 	cluster, authority := &clusterv1.Cluster{}, &corev1.Secret{}
 	g.Expect(s.Management.Get(ctx, client.ObjectKey{Namespace: stack.ClusterNamespace, Name: stack.ClusterName}, cluster)).To(Succeed())
 	g.Expect(s.Management.Get(ctx, client.ObjectKey{Namespace: stack.ClusterNamespace, Name: stack.ClusterName + "-ca"}, authority)).To(Succeed())
@@ -126,6 +128,18 @@ func (v *onVSphere) becomeReady(ctx context.Context, g *WithT) {
 		g.Expect(template.Status.Offerings).To(BeEquivalentTo(20), "six types in three zones, and one with GPUs in two")
 		g.Expect(template.Status.InvalidOfferings).To(BeEmpty())
 	})
+}
+
+// expectReady waits until the operator has considered the present template and it is ready, and returns it.
+func (v *onVSphere) expectReady(ctx context.Context, g *WithT) *v1alpha1.KarpenterMachineTemplate {
+	var template *v1alpha1.KarpenterMachineTemplate
+	eventually(ctx, g, func(g Gomega) {
+		template = v.template(ctx, g)
+		ready := template.StatusConditions().Root()
+		g.Expect(ready.ObservedGeneration).To(Equal(template.Generation))
+		g.Expect(ready.IsTrue()).To(BeTrue(), "the conditions: %+v", template.Status.Conditions)
+	})
+	return template
 }
 
 func (v *onVSphere) launch(ctx context.Context, g *WithT) {
@@ -277,8 +291,13 @@ func (v *onVSphere) listVSphere(ctx context.Context, g Gomega, kind string) []un
 }
 
 func (v *onVSphere) scale(ctx context.Context, g *WithT, replicas int32) {
-	deployment := &appsv1.Deployment{}
-	g.Expect(v.Workload.Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, deployment)).To(Succeed())
+	deployment := v.deployment(ctx, g)
 	deployment.Spec.Replicas = &replicas
 	g.Expect(v.Workload.Update(ctx, deployment)).To(Succeed())
+}
+
+func (v *onVSphere) deployment(ctx context.Context, g Gomega) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{}
+	g.Expect(v.Workload.Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, deployment)).To(Succeed())
+	return deployment
 }
