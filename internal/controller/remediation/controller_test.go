@@ -63,7 +63,7 @@ func TestReconcile(t *testing.T) {
 			c.Annotations = map[string]string{v1alpha1.RemediationAnnotation: "TestRemediation." + group + "/m/1"}
 			tc.change(c)
 			request := object(group+"/v1", "TestRemediation", fixture.Served.Namespace, "m")
-			request.SetAnnotations(map[string]string{v1alpha1.RemediationOperationAnnotation: "1", v1alpha1.NodeClaimAnnotation: c.Name})
+			request.SetAnnotations(map[string]string{v1alpha1.RemediationOperationAnnotation: c.Name + "/1"})
 			request.SetLabels(map[string]string{clusterv1.ClusterNameLabel: fixture.Served.Name})
 			crd := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "testremediations."+group)
 			crd.SetLabels(map[string]string{"cluster.x-k8s.io/v1beta2": "v1"})
