@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,14 +51,17 @@ func TestSpread(t *testing.T) {
 				g.Expect(before[i].StatusConditions().Get(karpv1.ConditionTypeConsolidatable).IsTrue()).To(BeTrue(), before[i].Name)
 			}
 		}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "all are consolidatable")
-		allow("100%")
+		// Karpenter leaves out a Node that was nominated for a Pod in the last 20 seconds, and looks again only if something changes.
+		atMost := len(before)
 		g.Eventually(ctx, func(g Gomega) {
+			allow(strconv.Itoa(atMost))
+			atMost++
 			for _, name := range names(before) {
 				published := &corev1.EventList{}
 				g.Expect(s.Workload.List(ctx, published, client.MatchingFields{"involvedObject.name": name, "reason": events.Unconsolidatable})).To(Succeed())
 				g.Expect(published.Items).To(ContainElement(HaveField("Message", ContainSubstring("Can't replace with a cheaper node"))), name)
 			}
-		}).WithTimeout(2*time.Minute).WithPolling(poll).Should(Succeed(), "consolidation considers each Node")
+		}).WithTimeout(2*time.Minute).WithPolling(10*time.Second).Should(Succeed(), "consolidation considers each Node")
 		now := claimsOf(ctx, g, s, "spread")
 		g.Expect(names(now)).To(ConsistOf(names(before)))
 		g.Expect(now).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
