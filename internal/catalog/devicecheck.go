@@ -50,7 +50,7 @@ func checkDevices(devices Devices) error {
 
 func checkDRADriver(name string) error {
 	if !isDriver(name) {
-		return fmt.Errorf("expected the name of a DRA driver, such as gpu.nvidia.com, found %q", name)
+		return fmt.Errorf("expected %s, found %q", expectDRADriver, name)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (u Usage) withCounted(limited []v1alpha1.LimitedOffering) []v1alpha1.Limite
 		return limited
 	}
 	known := lo.Reject(limited, func(o v1alpha1.LimitedOffering, _ int) bool {
-		_, counted := u.left(keyOf(o))
+		_, counted := u.left(KeyOfLimited(o))
 		return counted
 	})
 	for key, pools := range u.limits.pools {
@@ -180,10 +180,6 @@ func (u Usage) usedUp() []Key {
 	})
 	slices.SortFunc(keys, compareKeys)
 	return keys
-}
-
-func keyOf(o v1alpha1.LimitedOffering) Key {
-	return Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}
 }
 
 // Uncounted returns why the capacity of offerings is not counted. Their offerings are not closed.

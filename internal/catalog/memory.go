@@ -78,7 +78,7 @@ func (e *entry) usageOf(template *v1alpha1.KarpenterMachineTemplate) counted {
 		return *usage
 	}
 	usedUp := lo.FilterMap(template.Status.LimitedOfferings, func(o v1alpha1.LimitedOffering, _ int) (Key, bool) {
-		return keyOf(o), len(e.limits.pools[keyOf(o)]) > 0 && o.NodeClaims >= o.Limit
+		return KeyOfLimited(o), len(e.limits.pools[KeyOfLimited(o)]) > 0 && o.NodeClaims >= o.Limit
 	})
 	return counted{template.Status.NodeClaims, template.Status.LimitedOfferings, usedUp}
 }

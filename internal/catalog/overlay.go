@@ -47,7 +47,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	limits, usage := e.limits, e.usageOf(template)
 	result.full = limits.template != nil && usage.nodeClaims >= *limits.template
 	for _, o := range Unavailable(e.unavailable(template, now), now) {
-		result.closed = append(result.closed, Key{o.InstanceType, o.Zone, o.CapacityType})
+		result.closed = append(result.closed, KeyOfMark(o))
 	}
 	result.closed = append(result.closed, e.pausedOf(template)...)
 	result.closed = append(result.closed, usage.usedUp...)
@@ -62,7 +62,7 @@ func (e *entry) overlayOf(template *v1alpha1.KarpenterMachineTemplate, now time.
 	}
 	left := map[string]int32{}
 	for _, o := range usage.limited {
-		key := Key{o.InstanceType, o.Zone, o.CapacityType}
+		key := KeyOfLimited(o)
 		l := limits.offerings[key]
 		switch { // The limit can have changed since the use was counted.
 		case l.reservation != nil:

@@ -21,27 +21,26 @@ func RevisionOf(template *v1alpha1.KarpenterMachineTemplate) string {
 	return hash.Of(hash.Revision, machine, template.Spec.Patches, template.Spec.Kubelet, template.Spec.ScalableResource.Kind)
 }
 
-// observedNow returns the capacity that Nodes of the template's current revision report,
-// without what only a Node has reported that no longer exists. While the revision is unknown, because the template is
-// Pending, that is the last one.
+// observedNow returns the capacity that Nodes of the template's current revision report.
 func observedNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedCapacity {
-	if len(template.Status.ObservedCapacity) == 0 {
-		return nil
-	}
-	revision, pending := RevisionOf(template), pattern.Pending(template)
-	return lo.Filter(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity, _ int) bool {
-		return (IsRevision(o.Revision, revision) || pending) && o.Nodes > 0
-	})
+	return learnedNow(template, template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity) (string, int32) { return o.Revision, o.Nodes })
 }
 
-// devicesNow returns the devices that Nodes of the template's current revision publish, as observedNow does.
+// devicesNow returns the devices that Nodes of the template's current revision publish.
 func devicesNow(template *v1alpha1.KarpenterMachineTemplate) []v1alpha1.ObservedDevices {
-	if len(template.Status.ObservedDevices) == 0 {
+	return learnedNow(template, template.Status.ObservedDevices, func(o v1alpha1.ObservedDevices) (string, int32) { return o.Revision, o.Nodes })
+}
+
+// learnedNow returns what was learned from Nodes of the template's current revision, without what only a Node has reported that
+// no longer exists. While the revision is unknown, because the template is Pending, that is the last one.
+func learnedNow[T any](template *v1alpha1.KarpenterMachineTemplate, learned []T, from func(T) (revision string, nodes int32)) []T {
+	if len(learned) == 0 {
 		return nil
 	}
-	revision, pending := RevisionOf(template), pattern.Pending(template)
-	return lo.Filter(template.Status.ObservedDevices, func(o v1alpha1.ObservedDevices, _ int) bool {
-		return (IsRevision(o.Revision, revision) || pending) && o.Nodes > 0
+	present, pending := RevisionOf(template), pattern.Pending(template)
+	return lo.Filter(learned, func(l T, _ int) bool {
+		revision, nodes := from(l)
+		return (IsRevision(revision, present) || pending) && nodes > 0
 	})
 }
 

@@ -31,6 +31,16 @@ func (k Key) Unavailable(reason, message string) v1alpha1.UnavailableOffering {
 	return v1alpha1.UnavailableOffering{InstanceType: k.InstanceType, Zone: k.Zone, CapacityType: k.CapacityType, Reason: reason, Message: message}
 }
 
+// KeyOfMark returns the offering that is marked as unavailable.
+func KeyOfMark(mark v1alpha1.UnavailableOffering) Key {
+	return Key{InstanceType: mark.InstanceType, Zone: mark.Zone, CapacityType: mark.CapacityType}
+}
+
+// KeyOfLimited returns the offering whose use is counted.
+func KeyOfLimited(limited v1alpha1.LimitedOffering) Key {
+	return Key{InstanceType: limited.InstanceType, Zone: limited.Zone, CapacityType: limited.CapacityType}
+}
+
 // Type is an instance type, joined from all sources of a template.
 type Type struct {
 	Name string

@@ -126,5 +126,5 @@ func ChangesIn(offerings []v1alpha1.UnavailableOffering, now time.Time) time.Dur
 }
 
 func sameOffering(a, b v1alpha1.UnavailableOffering) bool {
-	return a.InstanceType == b.InstanceType && a.Zone == b.Zone && a.CapacityType == b.CapacityType
+	return KeyOfMark(a) == KeyOfMark(b)
 }

@@ -28,7 +28,7 @@ func (c *CloudProvider) takeTurns(ctx context.Context, template *v1alpha1.Karpen
 	taken := takenBy(template, claim, others)
 	failures := map[catalog.Key]int32{}
 	for _, failed := range c.catalog.Unavailable(template, c.clock.Now()) {
-		failures[catalog.Key{InstanceType: failed.InstanceType, Zone: failed.Zone, CapacityType: failed.CapacityType}] = failed.Failures
+		failures[catalog.KeyOfMark(failed)] = failed.Failures
 	}
 	return alike[spread.Choose(lo.Map(alike, func(d *decision, i int) spread.Candidate {
 		candidate := spread.Candidate{Price: paid[i], NodeClaims: taken[d.key()], Failures: failures[d.key()]}

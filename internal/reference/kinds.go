@@ -83,8 +83,13 @@ func Listable(ctx context.Context, management client.Client, mapper meta.RESTMap
 
 // May reports whether the client has the right to a verb for a kind of a provider in a namespace.
 func May(ctx context.Context, management client.Client, kind schema.GroupKind, namespace, verb string) (bool, error) {
+	return may(ctx, management, schema.GroupVersionResource{Group: kind.Group, Resource: ResourceOf(kind)}, namespace, verb)
+}
+
+// ResourceOf returns the resource of a kind of a provider, as Cluster API derives it from the kind.
+func ResourceOf(kind schema.GroupKind) string {
 	resource, _, _ := strings.Cut(contract.CalculateCRDName(kind.Group, kind.Kind), ".")
-	return may(ctx, management, schema.GroupVersionResource{Group: kind.Group, Resource: resource}, namespace, verb)
+	return resource
 }
 
 func may(ctx context.Context, management client.Client, resource schema.GroupVersionResource, namespace, verb string) (bool, error) {

@@ -35,15 +35,18 @@ const devices = "resource.k8s.io"
 // optional are the API groups that not every cluster has, and without which the operator works.
 var optional = []string{"autoscaling.k8s.io", "autoscaling.x-k8s.io", devices}
 
-// needed returns the rights that rules give in a namespace. It omits rules for all resources of a group, which an
-// installation can narrow to those in use, and rules for named objects.
-func needed(rules []rbacv1.PolicyRule, namespace string) []Right {
+// required reports whether the operator does not work without an API group.
+func required(group string, _ int) bool { return !slices.Contains(optional, group) }
+
+// needed returns the rights that rules give in a namespace to the API groups for which is returns true. It omits rules for all
+// resources of a group, which an installation can narrow to those in use, and rules for named objects.
+func needed(rules []rbacv1.PolicyRule, namespace string, is func(group string, _ int) bool) []Right {
 	var rights []Right
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, rbacv1.ResourceAll) || len(rule.ResourceNames) > 0 {
 			continue
 		}
-		for _, group := range lo.Without(rule.APIGroups, optional...) {
+		for _, group := range lo.Filter(rule.APIGroups, is) {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					rights = append(rights, Right{Group: group, Resource: resource, Verb: verb, Namespace: namespace})
@@ -65,27 +68,13 @@ var (
 // Needed returns the rights that files of rules give in a namespace, and without which the operator does not start.
 func Needed(files []string, namespace string) ([]Right, error) {
 	rules, err := read(files)
-	return needed(rules, namespace), err
+	return needed(rules, namespace, required), err
 }
 
 // ForDevices returns the rights that the operator needs in addition if Karpenter plans Nodes for ResourceClaims.
 func ForDevices() ([]Right, error) {
 	rules, err := read(Workload)
-	if err != nil {
-		return nil, err
-	}
-	var rights []Right
-	for _, rule := range rules {
-		if !slices.Contains(rule.APIGroups, devices) {
-			continue
-		}
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				rights = append(rights, Right{Group: devices, Resource: resource, Verb: verb})
-			}
-		}
-	}
-	return lo.Uniq(rights), nil
+	return needed(rules, "", func(group string, _ int) bool { return group == devices }), err
 }
 
 func read(files []string) ([]rbacv1.PolicyRule, error) {

@@ -21,7 +21,7 @@ func TestNeeded(t *testing.T) {
 		{APIGroups: []string{"infrastructure.cluster.x-k8s.io"}, Resources: []string{"*"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{"x"}, Verbs: []string{"delete"}},
 		{APIGroups: []string{"autoscaling.x-k8s.io", "autoscaling.k8s.io", "karpenter.sh"}, Resources: []string{"nodeclaims/status"}, Verbs: []string{"patch"}},
-	}, "fleet")
+	}, "fleet", required)
 	want := []Right{
 		{"", "nodes", "list", "fleet"}, {"", "nodes", "watch", "fleet"}, {"", "pods", "list", "fleet"}, {"", "pods", "watch", "fleet"},
 		{"", "nodes", "patch", "fleet"}, {"karpenter.sh", "nodeclaims/status", "patch", "fleet"},

@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/contract"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/cli/view"
+	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/rights"
 )
 
@@ -107,7 +107,7 @@ func ofInventories(v *view.View) []rights.Right {
 			if err != nil {
 				continue // the condition of the catalog reports it
 			}
-			resource, _, _ := strings.Cut(contract.CalculateCRDName(version.Group, from.Kind), ".")
+			resource := reference.ResourceOf(schema.GroupKind{Group: version.Group, Kind: from.Kind})
 			for _, verb := range []string{"list", "watch"} {
 				needed = append(needed, rights.Right{Group: version.Group, Resource: resource, Verb: verb, Namespace: cmp.Or(from.Namespace, v.Served().Namespace)})
 			}
@@ -121,28 +121,27 @@ func kindsInUse(v *view.View) []rights.Kind {
 	var used []rights.Kind
 	add := func(ref clusterv1.ContractVersionedObjectReference, readOnly bool) {
 		if ref.IsDefined() {
-			resource, _, _ := strings.Cut(contract.CalculateCRDName(ref.APIGroup, ref.Kind), ".")
+			resource := reference.ResourceOf(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 			used = append(used, rights.Kind{Group: ref.APIGroup, Resource: resource, ReadOnly: readOnly})
 		}
 	}
-	// A base template is copied, and what Cluster API creates from the copy is only read. Of the base of a MachinePool, the operator
-	// creates the object itself.
-	base := func(ref clusterv1.ContractVersionedObjectReference, template *v1alpha1.KarpenterMachineTemplate) {
-		pool := template.Spec.ScalableResource.Kind == v1alpha1.ScalableResourceKindMachinePool
+	// A base template is copied, and what Cluster API creates from the copy is only read. Of the base of a MachinePool, and of a
+	// remediation template, the operator creates the object itself.
+	instantiated := func(ref clusterv1.ContractVersionedObjectReference, creates bool) {
 		created := ref
-		created.Kind = strings.TrimSuffix(ref.Kind, "Template")
-		add(ref, pool)
-		add(created, !pool)
+		created.Kind = strings.TrimSuffix(ref.Kind, clusterv1.TemplateSuffix)
+		add(ref, creates)
+		add(created, !creates)
+	}
+	base := func(ref clusterv1.ContractVersionedObjectReference, of *v1alpha1.KarpenterMachineTemplate) {
+		instantiated(ref, of.Spec.ScalableResource.Kind == v1alpha1.ScalableResourceKindMachinePool)
 	}
 	for i := range v.Templates {
 		template := &v.Templates[i]
 		base(lo.FromPtr(template.Spec.Template.Spec.InfrastructureRef), template)
 		base(template.Spec.Template.Spec.Bootstrap.ConfigRef, template)
 		if template.Spec.Remediation != nil {
-			requests := template.Spec.Remediation.TemplateRef
-			add(requests, true)
-			requests.Kind = strings.TrimSuffix(requests.Kind, clusterv1.TemplateSuffix)
-			add(requests, false)
+			instantiated(template.Spec.Remediation.TemplateRef, true)
 		}
 		for _, ref := range template.Spec.CatalogRefs {
 			if catalog, found := lo.Find(v.Catalogs, func(c v1alpha1.InstanceTypeCatalog) bool { return c.Name == ref.Name }); found {

@@ -149,7 +149,7 @@ func left(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, offering
 		limits = append(limits, max(0, *most-template.Status.NodeClaims))
 	}
 	used, found := lo.Find(template.Status.LimitedOfferings, func(o v1alpha1.LimitedOffering) bool {
-		return catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType} == key
+		return catalog.KeyOfLimited(o) == key
 	})
 	switch {
 	case found:
@@ -168,7 +168,7 @@ func left(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, offering
 // unavailable returns why Karpenter cannot choose an offering now, as far as the template shows it.
 func unavailable(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key, offering catalog.Offering, now time.Time) Reason {
 	for _, o := range catalog.Unavailable(template.Status.UnavailableOfferings, now) {
-		if (catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}) == key {
+		if catalog.KeyOfMark(o) == key {
 			return Reason{Failed, strings.TrimSuffix(fmt.Sprintf("%s until %s: %s", o.Reason, o.Until.UTC().Format("15:04:05 MST"), o.Message), ": ")}
 		}
 	}
@@ -191,7 +191,7 @@ func full(template *v1alpha1.KarpenterMachineTemplate, key catalog.Key) string {
 		return fmt.Sprintf("the template has %d NodeClaims, and its maxMachines is %d", template.Status.NodeClaims, *most)
 	}
 	for _, o := range template.Status.LimitedOfferings {
-		if (catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType}) == key && o.NodeClaims >= o.Limit {
+		if catalog.KeyOfLimited(o) == key && o.NodeClaims >= o.Limit {
 			return cmp.Or(o.Message, fmt.Sprintf("%d of %d NodeClaims exist", o.NodeClaims, o.Limit))
 		}
 	}

@@ -63,7 +63,7 @@ func providerIDShared(node *corev1.Node, of *karpv1.NodeClaim, sharing []karpv1.
 
 // offeringInterrupted reports on a template that an offering is unavailable.
 func offeringInterrupted(template *v1alpha1.KarpenterMachineTemplate, mark v1alpha1.UnavailableOffering) events.Event {
-	offering := catalog.Key{InstanceType: mark.InstanceType, Zone: mark.Zone, CapacityType: mark.CapacityType}
+	offering := catalog.KeyOfMark(mark)
 	return events.Event{
 		InvolvedObject: template,
 		Type:           corev1.EventTypeWarning,

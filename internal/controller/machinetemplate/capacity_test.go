@@ -203,16 +203,22 @@ func TestInaccuracies(t *testing.T) {
 	}
 }
 
-// The condition on the capacity is False while Nodes differ from what is declared, and True again afterwards. An error
-// of the read of a Node is returned, unless the Node does not exist.
-func TestCapacityAccurate(t *testing.T) {
-	template := newTemplate()
+// reportingNode returns an initialized claim of type m5 for a template, and its Node, which reports two CPUs and some memory.
+func reportingNode(template *v1alpha1.KarpenterMachineTemplate, memory, allocatable string) (*karpv1.NodeClaim, *corev1.Node) {
 	claim := claimOf("c", "m5", "a", "on-demand")
 	claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = catalog.RevisionOf(template)
 	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
 	claim.Status.NodeName = "node"
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "2", "memory", "7Gi"), quantities("cpu", "2", "memory", "6Gi")
+	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "2", "memory", memory), quantities("cpu", "2", "memory", allocatable)
+	return claim, node
+}
+
+// The condition on the capacity is False while Nodes differ from what is declared, and True again afterwards. An error
+// of the read of a Node is returned, unless the Node does not exist.
+func TestCapacityAccurate(t *testing.T) {
+	template := newTemplate()
+	claim, node := reportingNode(template, "7Gi", "6Gi")
 	c := newCell(template, claim, node)
 	condition := func(want metav1.ConditionStatus, reason string) {
 		t.Helper()

@@ -9,11 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
@@ -198,12 +196,7 @@ func TestWrongDevices(t *testing.T) {
 // What the ResourceSlices of a Node have is stored if Karpenter plans with it, and reported if it is not what is declared.
 func TestDevicesOfResourceSlices(t *testing.T) {
 	template := newTemplate()
-	claim := claimOf("c", "m5", "a", "on-demand")
-	claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = catalog.RevisionOf(template)
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
-	claim.Status.NodeName = "node"
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "2", "memory", "8Gi"), quantities("cpu", "2", "memory", "8Gi")
+	claim, node := reportingNode(template, "8Gi", "8Gi")
 	slice := func(node string) *resourcev1.ResourceSlice {
 		return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node + "-gpus"}, Spec: resourcev1.ResourceSliceSpec{
 			Driver: gpuDriver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "gpu-0"}},

@@ -62,7 +62,7 @@ func (r *Reconciler) setRollout(ctx context.Context, template *v1alpha1.Karpente
 // unjoined reports whether an offering is marked because a Node has not joined.
 func unjoined(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key) bool {
 	return slices.ContainsFunc(template.Status.UnavailableOfferings, func(o v1alpha1.UnavailableOffering) bool {
-		return o.Reason == v1alpha1.ReasonRegistrationTimeout && catalog.Key{InstanceType: o.InstanceType, Zone: o.Zone, CapacityType: o.CapacityType} == offering
+		return o.Reason == v1alpha1.ReasonRegistrationTimeout && catalog.KeyOfMark(o) == offering
 	})
 }
 

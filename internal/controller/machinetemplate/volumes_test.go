@@ -8,14 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/samber/lo"
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
-	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 )
 
 // How many volumes can be attached is learned from most Nodes, as capacity is. A driver that is not declared counts, too.
@@ -88,12 +85,7 @@ func TestWrongVolumes(t *testing.T) {
 // What the CSINode of a Node reports is stored, and no condition becomes False for what was not declared.
 func TestVolumesOfACSINode(t *testing.T) {
 	template := newTemplate()
-	claim := claimOf("c", "m5", "a", "on-demand")
-	claim.Annotations[v1alpha1.TemplateRevisionAnnotation] = catalog.RevisionOf(template)
-	claim.StatusConditions().SetTrue(karpv1.ConditionTypeInitialized)
-	claim.Status.NodeName = "node"
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "2", "memory", "8Gi"), quantities("cpu", "2", "memory", "8Gi")
+	claim, node := reportingNode(template, "8Gi", "8Gi")
 	csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	csiNode.Spec.Drivers = []storagev1.CSINodeDriver{
 		{Name: "ebs.csi.aws.com", NodeID: "i-1", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(24))}},

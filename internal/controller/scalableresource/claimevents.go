@@ -21,7 +21,7 @@ import (
 func offeringUnavailable(template *v1alpha1.KarpenterMachineTemplate, offering catalog.Key, failed *failure.Failure) events.Event {
 	until := ""
 	for _, mark := range template.Status.UnavailableOfferings {
-		if (catalog.Key{InstanceType: mark.InstanceType, Zone: mark.Zone, CapacityType: mark.CapacityType}) == offering {
+		if catalog.KeyOfMark(mark) == offering {
 			until = mark.Until.UTC().Format(" until 15:04 UTC")
 		}
 	}
