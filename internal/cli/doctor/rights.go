@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -81,7 +82,12 @@ func objectOf(user rights.User) string {
 // neededIn returns the rights that the operator needs in a cluster.
 func neededIn(v *view.View, operator *view.Operator, workload bool) ([]rights.Right, error) {
 	if workload {
-		return rights.Needed(rights.Workload, "")
+		needed, err := rights.Needed(rights.Workload, "")
+		if ignored, unset := strconv.ParseBool(operator.Setting("ignore-dra-requests", "IGNORE_DRA_REQUESTS")); err != nil || ignored || unset != nil {
+			return needed, err
+		}
+		ofDevices, err := rights.ForDevices()
+		return append(needed, ofDevices...), err
 	}
 	namespace := cmp.Or(operator.Setting("cluster-namespace", "CLUSTER_NAMESPACE"), operator.Setting("namespace", "")) // empty for all
 	ofNamespace, err := rights.Needed(rights.Management, namespace)

@@ -139,6 +139,14 @@ func TestDoctorOperator(t *testing.T) {
 			funcs: denying(own+" create metal3remediations", own+" list metal3remediationtemplates", own+" create metal3remediationtemplates"),
 			want:  []string{"Rights problem ServiceAccount/operator: to create metal3remediations (API group \"infrastructure.cluster.x-k8s.io\"), list metal3remediationtemplates (API group"},
 		},
+		"devices are ignored by default": {funcs: denying(own + " list resourceslices")},
+		"a right to devices lacks": {
+			edits: []edit{named("operator-1", func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "IGNORE_DRA_REQUESTS", Value: "false"})
+			})},
+			funcs: denying(own + " list resourceslices"),
+			want:  []string{`Rights problem ServiceAccount/operator: in the workload cluster, user ` + own + ` has no right in the whole cluster to list resourceslices (API group "resource.k8s.io")`},
+		},
 		"the user may not ask": {
 			funcs: reviewing(func(*authorizationv1.SubjectAccessReviewSpec) (bool, error) {
 				return false, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)
