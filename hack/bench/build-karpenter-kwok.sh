@@ -15,6 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+go mod download sigs.k8s.io/karpenter # Without it, go list has no folder on a new machine.
 karpenter=$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)
 cp -R "$karpenter" "$work/karpenter"
 chmod -R u+w "$work/karpenter"

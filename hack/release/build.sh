@@ -58,6 +58,7 @@ YAML
 	"$kubectl" kustomize "$work" >"$out/addon-components$placement.yaml"
 done
 "$kubectl" kustomize config/crd >"$out/karpenter-capi-crds.yaml"
+go mod download sigs.k8s.io/karpenter # Without it, go list has no folder on a new machine.
 cat "$(go list -m -f '{{.Dir}}' sigs.k8s.io/karpenter)"/pkg/apis/crds/*.yaml >"$out/karpenter-crds.yaml"
 cp metadata.yaml "$out"
 

@@ -21,6 +21,7 @@ trap 'rm -rf "$work"' EXIT
 if [[ -n $version ]]; then
 	module=$(../download.sh sigs.k8s.io/cluster-api "$version")
 else
+	go mod download sigs.k8s.io/cluster-api # Without it, go list has no folder on a new machine.
 	module=$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)
 fi
 cp -R "$module" "$work/cluster-api"

@@ -15,6 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 provider=sigs.k8s.io/cluster-api-provider-vsphere
+go mod download $provider # Without it, go list has no folder on a new machine.
 module=$(go list -m -f '{{.Dir}}' $provider)
 cp -R "$module" "$work/provider"
 chmod -R u+w "$work/provider"
