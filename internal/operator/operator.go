@@ -14,6 +14,8 @@ import (
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
 	"github.com/samber/lo"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -135,10 +137,20 @@ func New(ctx context.Context, workload, management *rest.Config, options *Option
 
 // withLogger makes the operator's logger that of its libraries, and adds it to a context.
 func withLogger(ctx context.Context) context.Context {
-	logger := serrors.NewLogger(zapr.NewLogger(logging.NewLogger(ctx, build.Name)))
+	zapLogger := logging.NewLogger(ctx, build.Name).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return lazyCore{core} }))
+	logger := serrors.NewLogger(zapr.NewLogger(zapLogger))
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	return log.IntoContext(ctx, logger)
+}
+
+// lazyCore encodes the values of a logger when it first writes a message. Each reconcile makes several loggers, and few of them
+// write one.
+type lazyCore struct{ zapcore.Core }
+
+// With returns a core that adds values to its messages.
+func (c lazyCore) With(fields []zapcore.Field) zapcore.Core {
+	return lazyCore{zapcore.NewLazyWith(c.Core, fields)}
 }
 
 // configure returns a copy of a client configuration with this operator's limits and user agent, and with a transport that

@@ -17,7 +17,8 @@ import (
 
 // urgency is how soon an event is handled.
 type urgency struct {
-	// window is the time in which the events of a burst are collected into one reconcile.
+	// window is the time in which the events of a burst are collected into one reconcile, and the shortest time between the
+	// beginnings of two reconciles.
 	window time.Duration
 	// gapPerObject is by how much the reconciles of a resource begin further apart for each of its claims and Machines. A
 	// reconcile takes a few microseconds for each of them.
@@ -28,19 +29,15 @@ var (
 	// ofNewClaim is for a claim that waits for a Machine. Karpenter creates many at once. With 1,000 claims and their Machines,
 	// reconciles begin 250 ms apart.
 	ofNewClaim = urgency{window: 100 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
-	// ofNewMachine is for a Machine for which a claim waits, if the last reconcile began longer ago than minGap.
+	// ofNewMachine is for a Machine for which a claim waits. Cluster API creates the Machines of a MachineSet one after the other.
 	ofNewMachine = urgency{window: 20 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
 	// ofOthers is for all other events, for which no Pod waits. They are several for each claim. With 200 claims and their
 	// Machines, reconciles begin 200 ms apart.
 	ofOthers = urgency{window: 250 * time.Millisecond, gapPerObject: 500 * time.Microsecond}
 )
 
-const (
-	// minGap is the shortest time between the beginnings of two reconciles.
-	minGap = 100 * time.Millisecond
-	// maxGap is the longest time between them. Cluster API also works on each object once a second.
-	maxGap = time.Second
-)
+// maxGap is the longest time between the beginnings of two reconciles. Cluster API also works on each object once a second.
+const maxGap = time.Second
 
 // Spacing keeps the beginnings of two reconciles of a scalable resource apart that events trigger. A
 // reconcile reads all claims and Machines of the resource, and each of them causes events. Without a gap
@@ -129,7 +126,7 @@ func (s *Spacing) delay(resource string, of urgency) time.Duration {
 	if !known {
 		return of.window
 	}
-	gap := max(minGap, min(time.Duration(last.objects)*of.gapPerObject, maxGap))
+	gap := min(time.Duration(last.objects)*of.gapPerObject, maxGap)
 	since := max(0, s.clock.Since(last.began)) // less than 0 if the clock was set back
 	return max(of.window, gap-since)
 }

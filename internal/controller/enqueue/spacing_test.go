@@ -24,9 +24,9 @@ func TestSpacingDelay(t *testing.T) {
 		want [3]time.Duration
 	}{
 		"before the first reconcile":             {want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
-		"soon after a small one":                 {sizes: []int{2}, since: 30 * ms, want: [...]time.Duration{100 * ms, 70 * ms, 250 * ms}},
+		"soon after a small one":                 {sizes: []int{2}, since: 30 * ms, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
 		"later":                                  {sizes: []int{2}, since: time.Second, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
-		"200 claims with their Machines":         {sizes: []int{400}, want: [...]time.Duration{100 * ms, 100 * ms, 250 * ms}},
+		"200 claims with their Machines":         {sizes: []int{400}, want: [...]time.Duration{100 * ms, 50 * ms, 250 * ms}},
 		"600 claims with their Machines":         {sizes: []int{1200}, want: [...]time.Duration{150 * ms, 150 * ms, 600 * ms}},
 		"1,000 claims with their Machines":       {sizes: []int{2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
 		"during the gap":                         {sizes: []int{2000}, since: 100 * ms, want: [...]time.Duration{150 * ms, 150 * ms, 900 * ms}},
@@ -37,7 +37,7 @@ func TestSpacingDelay(t *testing.T) {
 		"a resource that has become large":       {sizes: []int{200, 2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
 		"a large resource that stays so":         {sizes: []int{2000, 2000}, want: [...]time.Duration{250 * ms, 250 * ms, time.Second}},
 		"a large resource that takes long":       {sizes: []int{2000, 2000}, took: 50 * ms, want: [...]time.Duration{200 * ms, 200 * ms, 950 * ms}},
-		"a large resource that has become small": {sizes: []int{2000, 2}, want: [...]time.Duration{100 * ms, 100 * ms, 250 * ms}},
+		"a large resource that has become small": {sizes: []int{2000, 2}, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
 		"a resource that has become empty":       {sizes: []int{2000, 0}, want: [...]time.Duration{100 * ms, 20 * ms, 250 * ms}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSpacingCollectsEvents(t *testing.T) {
 		objects int
 		gap     time.Duration
 	}{
-		"few objects":  {objects: 20, gap: minGap},
+		"few objects":  {objects: 20, gap: ofNewClaim.window},
 		"many objects": {objects: 2000, gap: 250 * time.Millisecond},
 		"huge":         {objects: 100_000, gap: maxGap},
 	} {
