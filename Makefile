@@ -298,7 +298,7 @@ BENCH_FLAGS ?=
 
 .PHONY: bench
 bench: stack-binaries bin/karpenter-kwok bin/trials ## Measure the operator and write docs/benchmarks.md (BENCH_N="60@2s 1 10 200" BENCH_RUNS=3 BENCH_OFFERINGS=1 BENCH_PROFILE=1).
-	@bin/trials bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -documents docs/benchmarks.md,docs/design/benchmarks.md $(BENCH_FLAGS)
+	@bin/trials bench -n '$(BENCH_N)' -offerings '$(BENCH_OFFERINGS)' -runs '$(BENCH_RUNS)' -results docs/design/benchmarks.json -documents docs/benchmarks.md,docs/design/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: bench-smoke
 bench-smoke: stack-binaries bin/karpenter-kwok bin/trials ## Check that small runs of the operator exceed no bound, such as of requests per claim and of CPU beside Karpenter with kwok.

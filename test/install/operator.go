@@ -6,16 +6,13 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,9 +30,7 @@ import (
 // Operator replaces a Pod of the installed Deployment.
 type Operator struct {
 	t       *testing.T
-	process *exec.Cmd
-	ended   chan error
-	log     string
+	process *process
 	mounts  []mount
 }
 
@@ -67,7 +62,7 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 	pod := &installed.Spec.Template.Spec
 	container := &pod.Containers[0]
 	dir := t.TempDir()
-	o := &Operator{t: t, ended: make(chan error, 1), log: filepath.Join(s.LogDir(), "installed-operator.log")}
+	o := &Operator{t: t}
 	local := func(path string) string {
 		if path == "" {
 			return ""
@@ -104,28 +99,22 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 	arguments = append(arguments,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--metrics-port=%d", ports[0]), fmt.Sprintf("--health-probe-port=%d", ports[1]))
 
-	log, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	g.Expect(err).NotTo(gomega.HaveOccurred())
-	defer log.Close() //nolint:errcheck // The process has it open.
-	o.process = exec.Command(binary, arguments...)
-	o.process.Env, o.process.Stdout, o.process.Stderr = environment, log, log
-	g.Expect(o.process.Start()).To(gomega.Succeed())
-	go func() { o.ended <- o.process.Wait() }()
+	o.process = &process{
+		path: binary, arguments: arguments, environment: environment,
+		log: filepath.Join(s.LogDir(), "installed-operator.log"), pid: filepath.Join(s.Dir(), "pids", "installed-operator.pid"),
+	}
+	g.Expect(o.process.start()).To(gomega.Succeed())
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the end of %s:\n%s", o.log, (&stack.Component{LogFile: o.log}).LogTail(40))
+			t.Logf("the end of %s:\n%s", o.process.log, (&stack.Component{LogFile: o.process.log}).LogTail(40))
 		}
 		o.Stop()
 	})
-	// The stack's guard finds it by this file if the test is killed.
-	pidFile := filepath.Join(s.Dir(), "pids", "installed-operator.pid")
-	g.Expect(os.WriteFile(pidFile, []byte(strconv.Itoa(o.process.Process.Pid)), 0o600)).To(gomega.Succeed())
 
 	g.Expect(s.Await(ctx, time.Minute, "the operator to be ready", func(ctx context.Context) (bool, string, error) {
 		select {
-		case err := <-o.ended:
-			o.ended <- err
-			return false, "", errors.Join(fmt.Errorf("it has ended; see %s", o.log), err)
+		case <-o.process.ended:
+			return false, "", o.process.failure
 		default:
 			return probe(ctx, fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[1]))
 		}
@@ -133,16 +122,10 @@ func Start(ctx context.Context, t *testing.T, s *stack.Stack, binary string) *Op
 	return o
 }
 
-// Stop ends the process gracefully, as a kubelet does.
+// Stop ends the process gracefully, as a kubelet does. The test fails if it had ended before.
 func (o *Operator) Stop() {
-	_ = o.process.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-o.ended:
-		o.ended <- err
-	case <-time.After(30 * time.Second):
-		_ = o.process.Process.Kill()
-		o.ended <- <-o.ended
-		o.t.Error("the operator did not end within 30 seconds")
+	if err := o.process.Stop(); err != nil {
+		o.t.Errorf("the operator: %v", err)
 	}
 }
 

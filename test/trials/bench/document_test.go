@@ -11,16 +11,25 @@ import (
 	"testing"
 )
 
-// The documents of the repository have all parts, and keep what is written by hand.
-func TestDocuments(t *testing.T) {
-	var documents []string
+var docs = filepath.Join("..", "..", "..", "docs")
+
+// readDocuments returns the two pages with tables.
+func readDocuments(t *testing.T) []string {
+	t.Helper()
+	var texts []string
 	for _, file := range []string{"benchmarks.md", filepath.Join("design", "benchmarks.md")} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", file))
+		text, err := os.ReadFile(filepath.Join(docs, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		documents = append(documents, string(text))
+		texts = append(texts, string(text))
 	}
+	return texts
+}
+
+// The documents of the repository have all parts, and keep what is written by hand.
+func TestDocuments(t *testing.T) {
+	documents := readDocuments(t)
 	parts := documentParts(newReport(nil), "a machine")
 	for i := range parts {
 		parts[i].content = "CONTENT"
@@ -39,6 +48,20 @@ func TestDocuments(t *testing.T) {
 	}
 	if err := replaceParts(documents, []part{{name: "unknown"}}); err == nil {
 		t.Error("got no error for a part that no document has")
+	}
+}
+
+// The tables in the documents are those of the stored results.
+func TestDocumentsHaveTheResults(t *testing.T) {
+	results, err := load(filepath.Join(docs, "design", "benchmarks.json"))
+	if err != nil || len(results) == 0 {
+		t.Fatalf("got %d results and %v", len(results), err)
+	}
+	all := strings.Join(readDocuments(t), "")
+	for _, part := range documentParts(newReport(results), "") {
+		if !strings.Contains(all, strings.TrimSpace(part.content)) {
+			t.Errorf("the part %q is not that of docs/design/benchmarks.json: run make bench BENCH_FLAGS=-stored", part.name)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type options struct {
 	add bool
 	// stored is whether nothing is measured, and the results of earlier runs are used.
 	stored bool
+	// results is the file with the results.
+	results string
 	// documents are the files that get the tables.
 	documents []string
 	// dir is the state folder.
@@ -101,6 +103,7 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&only, "only", only, "what is measured, separated by commas: kwok, cluster-api and operator; default: all")
 	flags.BoolVar(&chosen.add, "add", false, "keep the results of earlier runs with other sizes")
 	flags.BoolVar(&chosen.stored, "stored", false, "measure nothing, and use the results of earlier runs")
+	flags.StringVar(&chosen.results, "results", filepath.Join(chosen.dir, "results.json"), "JSON file with the results")
 	documents := flags.String("documents", "", "Markdown files that get the tables, and the folder of the first the pictures, such as docs/benchmarks.md,docs/design/benchmarks.md")
 	if err := flags.Parse(args); err != nil {
 		return chosen, err

@@ -51,11 +51,15 @@ func (t *trial) rest(ctx context.Context) (*rest, error) {
 	if err != nil {
 		return nil, err
 	}
+	stopProfiling := t.profiler.start(ctx, "rest")
 	began := time.Now()
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-time.After(restFor):
+	}
+	if err := stopProfiling(); err != nil {
+		return nil, err
 	}
 	after, err := usageOf(ctx, t.Stack)
 	if err != nil {

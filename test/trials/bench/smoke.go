@@ -22,6 +22,7 @@ var (
 
 var smokeOptions = options{
 	dir:      filepath.Join(".stack", "bench-smoke"),
+	results:  filepath.Join(".stack", "bench-smoke", "results.json"),
 	measured: []planned{{kwok, []size{smokePaced}, 1}, {operator, []size{smokePaced}, 1}, {operatorWithCatalog, []size{smokeBurst}, 1}},
 }
 

@@ -8,27 +8,40 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
 )
 
-// keep stores the results of this and, with -add, of earlier runs in the state folder, and returns all of them. A result
-// of this run replaces those of earlier runs with the same size and variant.
+// keep stores the results of this and, with -add, of earlier runs, and returns all of them. A result of this run replaces
+// those of earlier runs with the same size and variant.
 func keep(options options, results []result) ([]result, error) {
-	file := filepath.Join(options.dir, "results.json")
 	if options.add {
-		earlier, err := load(file)
+		earlier, err := load(options.results)
 		if err != nil {
 			return nil, err
 		}
 		results = merge(earlier, results)
 	}
-	data, err := json.MarshalIndent(results, "", "  ")
+	data, err := encode(results)
 	if err != nil {
 		return nil, err
 	}
-	return results, os.WriteFile(file, append(data, '\n'), 0o644)
+	return results, errors.Join(os.MkdirAll(filepath.Dir(options.results), 0o755), os.WriteFile(options.results, data, 0o644))
+}
+
+// encode returns results as a JSON array with one of them in each line.
+func encode(results []result) ([]byte, error) {
+	lines := make([]string, 0, len(results))
+	for i := range results {
+		line, err := json.Marshal(&results[i])
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, string(line))
+	}
+	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n"), nil
 }
 
 func load(file string) ([]result, error) {
