@@ -14,11 +14,15 @@ import (
 )
 
 // writeDocuments replaces the generated parts of documents that exist, and draws the pictures beside the first. Each part must be
-// in one of them.
-func writeDocuments(files []string, r *report) error {
+// in one of them. Stored results can be of another machine than this one, so their description stays.
+func writeDocuments(files []string, r *report, stored bool) error {
 	machine, err := host()
 	if err != nil {
 		return err
+	}
+	parts := documentParts(r, machine)
+	if stored {
+		parts = slices.DeleteFunc(parts, func(p part) bool { return p.name == machinePart })
 	}
 	texts := make([]string, 0, len(files))
 	for _, file := range files {
@@ -28,7 +32,7 @@ func writeDocuments(files []string, r *report) error {
 		}
 		texts = append(texts, string(text))
 	}
-	if err := replaceParts(texts, documentParts(r, machine)); err != nil {
+	if err := replaceParts(texts, parts); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(files, " and "), err)
 	}
 	errs := []error{drawPictures(filepath.Dir(files[0]), r)}
@@ -54,13 +58,16 @@ func replaceParts(documents []string, parts []part) error {
 	return nil
 }
 
+// machinePart is the name of the part that describes the machine.
+const machinePart = "machine"
+
 // part is a generated part of the document.
 type part struct{ name, content string }
 
 // documentParts returns all generated parts.
 func documentParts(r *report, machine string) []part {
 	return []part{
-		{"machine", machine},
+		{machinePart, machine},
 		{"durations", r.durations()},
 		{"steps", r.steps()},
 		{"beside", r.beside()},

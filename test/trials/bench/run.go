@@ -68,5 +68,5 @@ func conclude(options options, results []result) error {
 	if len(options.documents) == 0 {
 		return nil
 	}
-	return writeDocuments(options.documents, report)
+	return writeDocuments(options.documents, report, options.stored)
 }
