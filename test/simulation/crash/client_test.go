@@ -11,6 +11,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -156,7 +157,7 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 		assign(object, before) // core writes metadata and status in sequence, one of them without effect
 		return nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	content, err := contentOf(before)
 	if err != nil {
 		return err
 	}
@@ -175,6 +176,14 @@ func (s *server) patch(object client.Object, patch client.Patch, part func(befor
 	keepIdentity(before, patched)
 	assign(object, s.store(before, part(before, patched)))
 	return nil
+}
+
+// contentOf returns a copy of what an object has.
+func contentOf(object client.Object) (map[string]any, error) {
+	if object, isUnstructured := object.(*unstructured.Unstructured); isUnstructured {
+		return object.DeepCopy().Object, nil // the converter would return the stored content itself
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 }
 
 // patchJSON applies a JSON Patch (RFC 6902) as the API server does, with the same library.

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -138,5 +140,29 @@ func TestServer(t *testing.T) {
 				t.Errorf("it is now %+v", after)
 			}
 		})
+	}
+}
+
+// Runs that have begun with the same objects would otherwise change them for each other, and a cache could not lag behind.
+func TestServerKeepsStoredObjects(t *testing.T) {
+	s := newServer(clocktesting.NewFakeClock(time.Unix(0, 0)))
+	c := live{server: s}
+	copied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": infrastructureGroup + "/v1", "kind": instanceKind, "spec": map[string]any{}}}
+	copied.SetName("copy")
+	must(c.Create(t.Context(), copied))
+	stored := s.head[instanceKind]["copy"]
+	want := stored.DeepCopyObject()
+
+	changed := copied.DeepCopy()
+	changed.SetLabels(map[string]string{"a": "1"})
+	must(c.Patch(t.Context(), changed, client.MergeFrom(copied)))
+	if !equality.Semantic.DeepEqual(stored, want) {
+		t.Errorf("the patch changed the stored object to %+v", stored)
+	}
+	if after := s.head[instanceKind]["copy"]; after.GetLabels()["a"] != "1" || after.GetResourceVersion() == stored.GetResourceVersion() {
+		t.Errorf("it is now %+v, want the label in a new version", after)
+	}
+	if got := len(s.log[instanceKind]); got != 2 {
+		t.Errorf("got %d events, want 2", got)
 	}
 }
