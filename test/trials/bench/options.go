@@ -40,7 +40,7 @@ type planned struct {
 }
 
 // loads are the loads of a flag, separated by spaces or commas: a number of Pods that are created at once, or, such as 60@2s,
-// one after the other.
+// one after the other, or, such as 5000:250, so many at a time.
 type loads []size
 
 // String implements flag.Value.
@@ -53,11 +53,17 @@ func (l *loads) Set(text string) error {
 	*l = nil
 	for _, field := range fields(text) {
 		count, every, paced := strings.Cut(field, "@")
-		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 {
-			return fmt.Errorf("%q is not a positive number", count)
+		count, wave, inWaves := strings.Cut(count, ":")
+		n, err := positive(count)
+		if err != nil {
+			return err
 		}
 		load := size{n: n}
+		if inWaves {
+			if load.waves, err = positive(wave); err != nil {
+				return err
+			}
+		}
 		if paced {
 			if load.every, err = time.ParseDuration(every); err != nil || load.every <= 0 {
 				return fmt.Errorf("%q is not a positive duration", every)
@@ -78,13 +84,21 @@ func (n *numbers) String() string { return strings.Trim(fmt.Sprint(*n), "[]") }
 func (n *numbers) Set(text string) error {
 	*n = nil
 	for _, field := range fields(text) {
-		number, err := strconv.Atoi(field)
-		if err != nil || number < 1 {
-			return fmt.Errorf("%q is not a positive number", field)
+		number, err := positive(field)
+		if err != nil {
+			return err
 		}
 		*n = append(*n, number)
 	}
 	return nil
+}
+
+func positive(text string) (int, error) {
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		return 0, fmt.Errorf("%q is not a positive number", text)
+	}
+	return number, nil
 }
 
 func fields(text string) []string {
@@ -96,7 +110,7 @@ func parseOptions(args []string) (options, error) {
 	chosen := options{dir: filepath.Join(".stack", "bench")}
 	counts, offerings, runs, only := loads{paced, {n: 1}, {n: 10}, {n: 200}}, numbers{1}, 3, ""
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Var(&counts, "n", "numbers of Pods, and so of claims, that are created at once or, such as 60@2s, one after the other; each is measured separately")
+	flags.Var(&counts, "n", "numbers of Pods, and so of claims, that are created at once or, such as 60@2s, one after the other or, such as 5000:250, so many when all earlier ones run; each is measured separately")
 	flags.Var(&offerings, "offerings", "numbers of offerings that the Pods are spread over; each is measured separately")
 	flags.BoolVar(&chosen.profile, "profile", os.Getenv("BENCH_PROFILE") == "1", "store CPU profiles of the operator in the state folder")
 	flags.IntVar(&runs, "runs", runs, "how often each is measured; the tables have the medians")
@@ -121,7 +135,9 @@ func parseOptions(args []string) (options, error) {
 	}
 	measured, err := chooseVariants(only)
 	for _, o := range offerings {
-		sizes := lo.Map(counts, func(load size, _ int) size { return size{n: load.n, offerings: o, every: load.every} })
+		sizes := lo.Map(counts, func(load size, _ int) size {
+			return size{n: load.n, offerings: o, every: load.every, waves: load.waves}
+		})
 		for run := range runs {
 			for _, v := range measured {
 				chosen.measured = append(chosen.measured, planned{v, sizes, run + 1})

@@ -15,7 +15,9 @@ type result struct {
 	Offerings int    `json:"offerings"`
 	// Every is how long after each other the Pods were created, in nanoseconds; zero for all at once.
 	Every time.Duration `json:"every,omitempty"`
-	Run   int           `json:"run"`
+	// Waves is how many Pods were created at a time; zero for all.
+	Waves int `json:"waves,omitempty"`
+	Run   int `json:"run"`
 
 	// Work is for how long one core was busy with the same work before the run, in seconds.
 	Work float64 `json:"work,omitempty"`
@@ -77,7 +79,9 @@ type phase struct {
 	CPU usage `json:"cpu"`
 }
 
-func (r *result) size() size { return size{n: r.N, offerings: r.Offerings, every: r.Every} }
+func (r *result) size() size {
+	return size{n: r.N, offerings: r.Offerings, every: r.Every, waves: r.Waves}
+}
 
 func (r *result) variant() variant {
 	of, _ := lo.Find(variants, func(v variant) bool { return v.name == r.Variant })

@@ -63,8 +63,9 @@ func merge(earlier, results []result) []result {
 		variant      string
 		n, offerings int
 		every        time.Duration
+		waves        int
 	}
-	keyOf := func(r result) key { return key{r.Variant, r.N, r.Offerings, r.Every} }
+	keyOf := func(r result) key { return key{r.Variant, r.N, r.Offerings, r.Every, r.Waves} }
 	replaced := lo.SliceToMap(results, func(r result) (key, bool) { return keyOf(r), true })
 	kept := lo.Filter(earlier, func(r result, _ int) bool { return !replaced[keyOf(r)] })
 	return slices.Concat(kept, results)

@@ -65,7 +65,7 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 		if options.profile && of.variant.component == stack.Operator {
 			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
 		}
-		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Run: of.run, First: first}
+		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Waves: load.waves, Run: of.run, First: first}
 		if m.Work, err = work(); err != nil {
 			return err
 		}
@@ -273,8 +273,18 @@ func (t *trial) phase(ctx context.Context, name string, n int, measured *phase) 
 	return t.requests()
 }
 
-// apply scales to a number of Pods: all at once, or one after the other.
+// apply scales to a number of Pods: all at once, one after the other, or in waves.
 func (t *trial) apply(ctx context.Context, n int) error {
+	if t.waves > 0 {
+		for i := t.waves; i < n; i += t.waves {
+			if err := t.scale(ctx, t, i); err != nil {
+				return err
+			}
+			if _, err := t.await(ctx, fmt.Sprintf("%d Pods to run", i), t.up, i); err != nil {
+				return err
+			}
+		}
+	}
 	if t.every == 0 || n == 0 {
 		return t.scale(ctx, t, n)
 	}

@@ -16,6 +16,8 @@ type size struct {
 	offerings int
 	// every is how long after each other the Pods are created; zero for all at once.
 	every time.Duration
+	// waves is how many Pods are created at once, each time when all earlier ones run; zero for all.
+	waves int
 }
 
 // paced is a load with which no process is busy, so that durations show what a user waits for.
@@ -35,15 +37,21 @@ func (s size) String() string {
 	if s.every > 0 {
 		text += fmt.Sprintf(", one every %s", s.every)
 	}
+	if s.waves > 0 {
+		text += fmt.Sprintf(", %d at a time", s.waves)
+	}
 	return text
 }
 
 // load is how the flag -n names it.
 func (s size) load() string {
-	if s.every == 0 {
-		return fmt.Sprint(s.n)
+	switch {
+	case s.every > 0:
+		return fmt.Sprintf("%d@%s", s.n, s.every)
+	case s.waves > 0:
+		return fmt.Sprintf("%d:%d", s.n, s.waves)
 	}
-	return fmt.Sprintf("%d@%s", s.n, s.every)
+	return fmt.Sprint(s.n)
 }
 
 // variant is one of the systems that are measured.
