@@ -73,7 +73,7 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 			"kubectlBinary":               opts.binary(binKubectl),
 			"kwokControllerBinary":        opts.binary(binKwok),
 			// A Node whose heartbeat stops is found as fast as in a real cluster, not after five times as long.
-			"heartbeatFactor": 1,
+			"heartbeatFactor": max(1, opts.HeartbeatFactor),
 		},
 		ComponentsPatches: []componentPatches{
 			// The data does not have to survive a crash of the machine.

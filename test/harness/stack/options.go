@@ -99,6 +99,10 @@ type Options struct {
 	// in the state folder, with the instance types of that provider.
 	KwokInstanceTypes string
 
+	// HeartbeatFactor is by how much less often than by default the heartbeats of Nodes come, and by how much later the
+	// controller manager misses them; 1 if it is zero.
+	HeartbeatFactor int
+
 	// OperatorArgs are additional arguments of the operator.
 	OperatorArgs []string
 
