@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/budget"
@@ -125,9 +126,9 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		if object == nil {
 			continue
 		}
-		spec, _, err := unstructured.NestedMap(object.Object, "spec")
+		spec, err := specOf(object)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+			return nil, err
 		}
 		g.bases[target] = &base{
 			object: object, spec: spec, generated: map[string]patched{}, room: maxGenerated,
@@ -135,6 +136,18 @@ func NewGenerator(cluster types.NamespacedName, template *v1alpha1.KarpenterMach
 		}
 	}
 	return g, nil
+}
+
+// specOf returns a copy of the spec of a base. Patches can add to an empty template, too (see scalable.AcceptsBootstrap).
+func specOf(object *unstructured.Unstructured) (map[string]any, error) {
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+	}
+	if _, has := spec["template"]; !has && scalable.IsTemplateKind(object) {
+		spec = lo.Assign(spec, map[string]any{"template": map[string]any{"spec": map[string]any{}}})
+	}
+	return spec, nil
 }
 
 // Generate returns the objects for an offering. Names and the template hash depend only on

@@ -91,6 +91,26 @@ func TestPatchesKeepTaintAndArguments(t *testing.T) {
 	}
 }
 
+// A KubeadmConfigTemplate without spec.template is an empty one, to which patches add as to any other.
+func TestEmptyKubeadmConfigTemplate(t *testing.T) {
+	for name, change := range map[string]func(map[string]any){
+		"no spec":          func(object map[string]any) { delete(object, "spec") },
+		"no spec.template": func(object map[string]any) { object["spec"] = map[string]any{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := kubeadmBase(t, `{}`)
+			change(base.Object)
+			generated := withKubeadm(t, base, func(template *v1alpha1.KarpenterMachineTemplate, _ *v1alpha1.InstanceType) {
+				template.Spec.Patches = []v1alpha1.Patch{bootstrapPatch("add", "/spec/template/spec/preKubeadmCommands", `["x"]`)}
+			})
+			want := fixture.YAML(t, `{template: {spec: {preKubeadmCommands: [x], joinConfiguration: {nodeRegistration: {taints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}}}}}`)
+			if diff := cmp.Diff(want, generated.Objects[0].Object["spec"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Each instance type has its own arguments, also if nothing else distinguishes their bootstrap templates.
 func TestArgumentsOfEachInstanceType(t *testing.T) {
 	template, base := fixture.Template(), kubeadmBase(t, `{}`)

@@ -41,14 +41,14 @@ func IsTemplateKind(object *unstructured.Unstructured) bool {
 	return strings.HasSuffix(object.GetKind(), clusterv1.TemplateSuffix)
 }
 
-// isTemplate returns an error if an object is not a template, by its kind and by what it has.
+// isTemplate returns an error if an object is not a template, by its kind and by what it has. To Cluster API, a template without
+// spec.template is an empty one (controllers/external/util.go, GenerateTemplate), such as a KubeadmConfigTemplate that changes nothing.
 func isTemplate(object *unstructured.Unstructured) error {
-	const correction = "name a kind that ends in Template"
-	if _, is, err := unstructured.NestedMap(object.Object, "spec", "template"); err != nil || !is {
-		return fmt.Errorf("%s %s is not a template because it has no spec.template: %s", object.GetKind(), client.ObjectKeyFromObject(object), correction)
-	}
 	if !IsTemplateKind(object) {
-		return fmt.Errorf("%s %s is not a template: %s", object.GetKind(), client.ObjectKeyFromObject(object), correction)
+		return fmt.Errorf("%s %s is not a template: name a kind that ends in Template", object.GetKind(), client.ObjectKeyFromObject(object))
+	}
+	if _, _, err := unstructured.NestedMap(object.Object, "spec", "template"); err != nil {
+		return fmt.Errorf("%s %s is not a template: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

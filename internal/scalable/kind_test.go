@@ -26,12 +26,13 @@ func TestAccepts(t *testing.T) {
 		want       string // a part of the error; empty for none
 	}{
 		"a template of machines":                  {deployments, "AWSMachineTemplate", ofMachines, "", ""},
-		"not a template":                          {deployments, "AWSMachine", `{instanceType: x}`, "", "AWSMachine clusters/workers is not a template because it has no spec.template: name a kind that ends in Template"},
+		"not a template":                          {deployments, "AWSMachine", `{instanceType: x}`, "", "AWSMachine clusters/workers is not a template: name a kind that ends in Template"},
 		"a template of a pool, for Machines":      {deployments, "DockerMachinePoolTemplate", ofMachines, "", "DockerMachinePoolTemplate clusters/workers is for MachinePools: name a template of machines, or set spec.scalableResource.kind to MachinePool"},
 		"a pool whose spec has a template":        {deployments, "AzureMachinePool", `{template: {}}`, "", "is for MachinePools"},
 		"a template of machines, for MachinePool": {pools, "AWSMachineTemplate", ofMachines, "", "AWSMachineTemplate clusters/workers is not for MachinePools: name a machine pool or a template of one, or set spec.scalableResource.kind to MachineDeployment"},
 		"a template of a pool":                    {pools, "DockerMachinePoolTemplate", ofMachines, "", ""},
-		"a template of a pool without a template": {pools, "DockerMachinePoolTemplate", `{}`, "", "DockerMachinePoolTemplate clusters/workers is not a template"},
+		"an empty template of a pool":             {pools, "DockerMachinePoolTemplate", `{}`, "", ""},
+		"a template of a pool that is no object":  {pools, "DockerMachinePoolTemplate", `{template: x}`, "", "DockerMachinePoolTemplate clusters/workers is not a template: .spec.template accessor error"},
 		"a pool that nothing owns":                {pools, "AzureMachinePool", ofPool, "", ""},
 		"a pool that is in use":                   {pools, "AzureMachinePool", ofPool, "mine", "AzureMachinePool clusters/workers is in use by MachinePool mine: create another one without an owner for this template"},
 		"a template that something owns":          {pools, "DockerMachinePoolTemplate", ofMachines, "mine", ""},
@@ -93,7 +94,8 @@ func TestAcceptsBootstrap(t *testing.T) {
 	const template = `{template: {spec: {}}}`
 	for name, tc := range map[string]struct{ kind, apiVersion, spec, want string }{
 		"a template":             {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", template, ""},
-		"one without a template": {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", `{}`, "KubeadmConfigTemplate clusters/workers is not a template because it has no spec.template: name a kind that ends in Template"},
+		"an empty one":           {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", `{}`, ""},
+		"one that is no object":  {"KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2", `{template: x}`, "KubeadmConfigTemplate clusters/workers is not a template: .spec.template accessor error"},
 		"a configuration":        {"KubeadmConfig", "bootstrap.cluster.x-k8s.io/v1beta2", template, "KubeadmConfig clusters/workers is not a template: name a kind that ends in Template"},
 		"a template of machines": {"AWSMachineTemplate", "infrastructure.cluster.x-k8s.io/v1beta2", template, "is of API group infrastructure.cluster.x-k8s.io: name a kind of bootstrap.cluster.x-k8s.io"},
 		"a MachineDeployment":    {"MachineDeployment", "cluster.x-k8s.io/v1beta2", template, "is of API group cluster.x-k8s.io"},
