@@ -230,7 +230,8 @@ endif
 E2E_PARALLEL ?= 2
 
 # What runs with other versions of Cluster API and Kubernetes: the path from Pods to Nodes and back in each placement and with the
-# kubeadm bootstrap provider, deletion, drift, upgrades of control planes and topologies, and clusterctl move. All but TestDrift and
+# kubeadm bootstrap provider, deletion, drift, upgrades of control planes and, with the kubeadm control plane provider, of topologies,
+# and clusterctl move. All but TestDrift and
 # TestFirstNode run with MachineDeployments and MachinePools.
 E2E_OF_VERSIONS := TestPlacements|TestKubeadm|TestClusterDeletion|TestTemplateDeletion|TestDrift|TestFirstNode|TestMove
 E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)

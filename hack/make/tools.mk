@@ -5,7 +5,7 @@
 
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kube-scheduler bin/kubectl
 KWOK_TOOLS := bin/kwok bin/kwokctl
-CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap
+CLUSTER_API_TOOLS := bin/cluster-api-core bin/cluster-api-kubeadm-bootstrap bin/cluster-api-kubeadm-control-plane
 LINT_TOOLS := bin/actionlint bin/shfmt
 TOOLS = $(STACK_TOOLS) $(LINT_TOOLS) bin/controller-gen bin/golangci-lint bin/helm bin/helm-docs bin/clusterctl $(PROMETHEUS_TOOLS)
 
@@ -71,6 +71,7 @@ $(KWOK_TOOLS) &: $(call module,kwok)
 
 bin/cluster-api-core: MANAGER := core
 bin/cluster-api-kubeadm-bootstrap: MANAGER := bootstrap/kubeadm
+bin/cluster-api-kubeadm-control-plane: MANAGER := controlplane/kubeadm
 $(CLUSTER_API_TOOLS): $(call module,cluster-api) hack/tools/cluster-api/build.sh
 	@echo "==> building $(@F) $(CLUSTER_API_VERSION) (about 2 minutes, once)"
 	@mkdir -p bin
@@ -89,6 +90,7 @@ bin/cluster-api/%/built: hack/tools/cluster-api/build.sh hack/tools/cluster-api/
 	@$(call quietly,hack/tools/cluster-api/manifests.sh $(@D) $*)
 	@$(call quietly,hack/tools/cluster-api/build.sh core $(@D)/cluster-api-core $*)
 	@$(call quietly,hack/tools/cluster-api/build.sh bootstrap/kubeadm $(@D)/cluster-api-kubeadm-bootstrap $*)
+	@$(call quietly,hack/tools/cluster-api/build.sh controlplane/kubeadm $(@D)/cluster-api-kubeadm-control-plane $*)
 	@touch $@
 
 bin/clusterctl: $(call module,cluster-api)

@@ -15,14 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/census"
-	bootstrapv1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/bootstrap/v1alpha1"
-	controlplanev1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/controlplane/v1alpha1"
 	infrav1 "github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
@@ -76,11 +75,13 @@ func (r *topology) pattern(ctx context.Context, g Gomega) *clusterv1.MachineDepl
 	return &list.Items[0]
 }
 
-// upgrade runs the guide's upgrade. While the control plane is upgraded, a NodeClaim waits, and no Node is replaced.
+// upgrade runs the guide's upgrade, which Cluster API's kubeadm control plane provider does. While the control plane is upgraded, a
+// NodeClaim waits, and no Node is replaced.
 func (r *topology) upgrade(ctx context.Context, t *testing.T) {
 	g := NewWithT(t)
 	before := r.claims(ctx, g)
-	r.holdControlPlane(ctx, g, stack.TopologyVersion)
+	held := r.controlPlaneMachine(ctx, g)
+	r.annotate(ctx, g, held, func(annotations map[string]string) { annotations[holding] = "" })
 	r.guide.run(ctx, t, "4. Upgrade")
 	r.expectCondition(ctx, g, v1alpha1.ConditionVersionReady, true, "v1.36.0, which is that of MachineDeployment", "is being upgraded from v1.36.0 to v1.36.1")
 	scalePods(ctx, g, r.s, "first", 2)
@@ -97,13 +98,14 @@ func (r *topology) upgrade(ctx context.Context, t *testing.T) {
 	g.Expect(r.template(ctx, g).StatusConditions().Root().IsTrue()).To(BeTrue())
 
 	began := time.Now()
-	r.holdControlPlane(ctx, g, "")
+	r.annotate(ctx, g, held, func(annotations map[string]string) { delete(annotations, holding) })
 	r.expectReplaced(ctx, g, before, 2)
 	machines := &clusterv1.MachineList{}
 	g.Expect(r.s.Management.List(ctx, machines)).To(Succeed())
 	for _, machine := range machines.Items {
 		g.Expect(machine.Spec.Version).To(Equal("v1.36.1"), "the version of Machine %s", machine.Name)
 	}
+	g.Expect(r.controlPlaneMachine(ctx, g).Name).NotTo(Equal(held.Name), "the Machine of the control plane")
 	t.Logf("%s after the control plane, the waiting Pod runs and the Node of the version before is replaced", time.Since(began).Round(time.Second))
 	scalePods(ctx, g, r.s, "first", 1)
 	r.expectRunning(ctx, g, 1)
@@ -165,21 +167,29 @@ func (r *topology) remove(ctx context.Context, t *testing.T) {
 	r.guide.run(ctx, t, "6. Clean up")
 	g.Eventually(ctx, func() (census.Census, error) { return whatIsLeft(ctx, r.s) }).WithTimeout(time.Minute).WithPolling(poll).Should(Equal(census.Census{}), "what is left")
 	for _, list := range []client.ObjectList{
-		&clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &infrav1.SimulatedMachineTemplateList{}, &bootstrapv1.SimulatedConfigTemplateList{},
+		&clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &infrav1.SimulatedMachineTemplateList{}, &bootstrapv1.KubeadmConfigTemplateList{},
 	} {
 		g.Expect(r.s.Management.List(ctx, list, client.HasLabels{v1alpha1.TemplateLabel})).To(Succeed())
 		g.Expect(meta.LenList(list)).To(BeZero(), "%T", list)
 	}
 }
 
-// holdControlPlane lets the control plane report a version until that is empty.
-func (r *topology) holdControlPlane(ctx context.Context, g Gomega, version string) {
-	list := &controlplanev1.SimulatedControlPlaneList{}
-	g.Expect(r.s.Management.List(ctx, list)).To(Succeed())
+// holding is the annotation of a Machine that stays while it is being deleted. The upgrade of a control plane with such a Machine does
+// not end.
+const holding = clusterv1.PreDrainDeleteHookAnnotationPrefix + "/test"
+
+// controlPlaneMachine returns the Machine of the control plane, which has only one while it is not upgraded.
+func (r *topology) controlPlaneMachine(ctx context.Context, g Gomega) *clusterv1.Machine {
+	list := &clusterv1.MachineList{}
+	g.Expect(r.s.Management.List(ctx, list, client.HasLabels{clusterv1.MachineControlPlaneLabel})).To(Succeed())
 	g.Expect(list.Items).To(HaveLen(1))
-	changed := list.Items[0].DeepCopy()
-	changed.Spec.RunningVersion = version
-	g.Expect(r.s.Management.Patch(ctx, changed, client.MergeFrom(&list.Items[0]))).To(Succeed())
+	return &list.Items[0]
+}
+
+func (r *topology) annotate(ctx context.Context, g Gomega, machine *clusterv1.Machine, change func(annotations map[string]string)) {
+	before := machine.DeepCopy()
+	change(machine.Annotations)
+	g.Expect(r.s.Management.Patch(ctx, machine, client.MergeFrom(before))).To(Succeed())
 }
 
 func (r *topology) template(ctx context.Context, g Gomega) *v1alpha1.KarpenterMachineTemplate {

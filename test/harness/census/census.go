@@ -50,7 +50,7 @@ func Of(ctx context.Context, workload, management client.Reader, pods ...client.
 	podList, claims, nodes := &corev1.PodList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}
 	machines, instances := &clusterv1.MachineList{}, &infrav1.SimulatedMachineList{}
 	resources, err := kinds.Resources(ctx, management)
-	instancesErr := management.List(ctx, instances)
+	instancesErr := management.List(ctx, instances, stack.Workers)
 	if meta.IsNoMatchError(instancesErr) {
 		instancesErr = nil // the stack runs without the simulated infrastructure
 	}
@@ -60,7 +60,7 @@ func Of(ctx context.Context, workload, management client.Reader, pods ...client.
 		workload.List(ctx, podList, pods...),
 		workload.List(ctx, claims),
 		workload.List(ctx, nodes, stack.Workers),
-		management.List(ctx, machines),
+		management.List(ctx, machines, stack.Workers),
 	)
 	return Census{
 		Pods: len(podList.Items),

@@ -46,7 +46,7 @@ func (b *builder) createAccounts(ctx context.Context) error {
 		}
 	}
 	errs := []error{b.CreateOperatorAccount(ctx, b.opts.named(Operator))}
-	for _, name := range []string{ClusterAPI, KubeadmBootstrap, Infrastructure, RealProvider, KarpenterKwok} {
+	for _, name := range []string{ClusterAPI, KubeadmBootstrap, KubeadmControl, Infrastructure, RealProvider, KarpenterKwok} {
 		errs = append(errs,
 			writeKubeconfigAs(name, b.Kubeconfig(), b.state.workloadAccount(name), processes),
 			writeKubeconfigAs(name, b.ManagementKubeconfig(), b.state.managementAccount(name), processes))

@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	kubeadmv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	kubeadmcontrolplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ var NewScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 		apiextensionsv1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme),
 		kubeadmv1.AddToScheme(scheme),
+		kubeadmcontrolplanev1.AddToScheme(scheme),
 		ipamv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme),
 		controller.AddToScheme(scheme),

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -64,7 +66,15 @@ func (b *builder) clusterObjects() ([]client.Object, error) {
 		secrets = append(secrets, authority)
 	}
 	if b.opts.Topology {
-		return append(secrets, classObjects(objectMeta(cluster), endpoint)...), nil
+		etcd, err := b.Component(Etcd)
+		if err != nil {
+			return nil, err
+		}
+		ofEtcd, err := b.etcdSecrets(cluster, objectMeta)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Concat(secrets, ofEtcd, classObjects(objectMeta(cluster), endpoint, "https://"+address(etcd.Port))), nil
 	}
 	infrastructure := []client.Object{&infrav1.SimulatedCluster{
 		TypeMeta:   metav1.TypeMeta{APIVersion: infrav1.GroupVersion.String(), Kind: "SimulatedCluster"},
@@ -100,17 +110,34 @@ func (b *builder) authoritySecret(meta metav1.ObjectMeta) (client.Object, error)
 	pki := filepath.Join(newControlPlane(b.state, "workload", "", true, b.Kubeconfig()).workDir(b.state), "pki")
 	certificate, err := os.ReadFile(filepath.Join(pki, "ca.crt"))
 	key, keyErr := os.ReadFile(filepath.Join(pki, "ca.key"))
-	return &corev1.Secret{
-		ObjectMeta: meta,
-		Type:       clusterv1.ClusterSecretType,
-		Data:       map[string][]byte{secret.TLSCrtDataName: certificate, secret.TLSKeyDataName: key},
-	}, errors.Join(err, keyErr)
+	return keyPairSecret(meta, certificate, key), errors.Join(err, keyErr)
+}
+
+// etcdSecrets returns the Secrets that the kubeadm control plane provider expects for an etcd that it does not run: with its authority,
+// and with the certificate of its client, the API server. Nothing uses what they have.
+func (b *builder) etcdSecrets(cluster string, meta func(name string) metav1.ObjectMeta) ([]client.Object, error) {
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(localhost, nil, nil)
+	return []client.Object{
+		keyPairSecret(meta(secret.Name(cluster, secret.EtcdCA)), certificate, nil),
+		keyPairSecret(meta(secret.Name(cluster, secret.APIServerEtcdClient)), certificate, key),
+	}, err
+}
+
+// keyPairSecret returns a Secret with a certificate, and with its key if there is one, as Cluster API stores them.
+func keyPairSecret(meta metav1.ObjectMeta, certificate, key []byte) client.Object {
+	pair := &corev1.Secret{ObjectMeta: meta, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.TLSCrtDataName: certificate}}
+	if key != nil {
+		pair.Data[secret.TLSKeyDataName] = key
+	}
+	return pair
 }
 
 // createCluster creates the Cluster, which shows that the webhooks work, and waits until it is ready.
 func (b *builder) createCluster(ctx context.Context) error {
-	if err := b.createControlPlaneNode(ctx); err != nil {
-		return fmt.Errorf("creating the Node of the control plane: %w", err)
+	if !b.opts.Topology { // It has a machine, whose Node this is.
+		if err := b.createControlPlaneNode(ctx); err != nil {
+			return fmt.Errorf("creating the Node of the control plane: %w", err)
+		}
 	}
 	objects, err := b.clusterObjects()
 	if err != nil {

@@ -23,6 +23,7 @@ const (
 	Kwok              = "kwok"
 	ClusterAPI        = "cluster-api"
 	KubeadmBootstrap  = "kubeadm-bootstrap"
+	KubeadmControl    = "kubeadm-control-plane"
 	Infrastructure    = "simulated-infrastructure"
 	RealProvider      = "infrastructure-provider" // of Options.Provider
 	Operator          = "operator"

@@ -5,10 +5,12 @@ package stack
 import (
 	"context"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,15 +18,11 @@ import (
 // cmd/kubeadm/app/constants/constants.go, LabelNodeRoleControlPlane).
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// Workers selects all Nodes but that of the control plane.
-var Workers client.ListOption = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(notControlPlane())}
+// Workers selects all Nodes but that of the control plane, and all Machines and their infrastructure but those of the control plane.
+var Workers client.ListOption = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(without(controlPlaneLabel), without(clusterv1.MachineControlPlaneLabel))}
 
-func notControlPlane() labels.Requirement {
-	requirement, err := labels.NewRequirement(controlPlaneLabel, selection.DoesNotExist, nil)
-	if err != nil {
-		panic(err) // It is constant.
-	}
-	return *requirement
+func without(label string) labels.Requirement {
+	return *lo.Must(labels.NewRequirement(label, selection.DoesNotExist, nil)) // It is constant.
 }
 
 // createControlPlaneNode creates the Node that each real cluster has, on which no Pod of a test can run. If there is no Node

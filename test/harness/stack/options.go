@@ -76,8 +76,9 @@ type Options struct {
 	// InWorkload, unless their Placement is InManagement.
 	HasNeighbour bool
 
-	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion and the
-	// MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run.
+	// Topology makes the Cluster one of a ClusterClass, whose topology has the version TopologyVersion, a control plane of one
+	// machine, and the MachineDeployment TopologyMachineDeployment without replicas. Cluster API's topology controllers run, and
+	// its kubeadm providers: that of the bootstrap data and that of the control plane.
 	Topology bool
 
 	// Kubeadm starts Cluster API's kubeadm bootstrap provider. Machines with a KubeadmConfigTemplate then join as their
@@ -130,6 +131,7 @@ func (o *Options) complete(m *modules) error {
 	if (o.NeighbourOf != nil || o.HasNeighbour) && !o.Placement.Separate() {
 		o.Placement = InWorkload
 	}
+	o.Kubeadm = o.Kubeadm || o.Topology
 	paths := []*string{&o.Dir, &o.BinDir}
 	if o.KwokInstanceTypes != "" {
 		paths = append(paths, &o.KwokInstanceTypes)
@@ -161,6 +163,7 @@ const (
 	binKwokctl           = "kwokctl"
 	binClusterAPI        = "cluster-api-core"
 	binKubeadmBootstrap  = "cluster-api-kubeadm-bootstrap"
+	binKubeadmControl    = "cluster-api-kubeadm-control-plane"
 	binInfrastructure    = "simulated-infrastructure"
 	binOperator          = "karpenter-capi"
 	binKarpenterKwok     = "karpenter-kwok"
@@ -173,6 +176,9 @@ func (o *Options) checkBinaries() error {
 	}
 	if o.Kubeadm {
 		names = append(names, binKubeadmBootstrap)
+	}
+	if o.Topology {
+		names = append(names, binKubeadmControl)
 	}
 	if o.Provider != nil {
 		names = append(names, o.Provider.manager())
@@ -209,7 +215,7 @@ func (o *Options) named(name string) string {
 // binary returns the path of a binary. Those of another version than the default one are in a folder of that version.
 func (o *Options) binary(name string) string {
 	switch name {
-	case binClusterAPI, binKubeadmBootstrap:
+	case binClusterAPI, binKubeadmBootstrap, binKubeadmControl:
 		if o.ClusterAPI != "" {
 			return filepath.Join(o.clusterAPIDir(), name)
 		}

@@ -137,6 +137,9 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if b.opts.Kubeadm {
 		b.hooks[KubeadmBootstrap] = b.modules.webhooksOf("bootstrap/kubeadm", "bootstrap-kubeadm", "capi-kubeadm-bootstrap-")
 	}
+	if b.opts.Topology {
+		b.hooks[KubeadmControl] = b.modules.webhooksOf("controlplane/kubeadm", "control-plane-kubeadm", "capi-kubeadm-control-plane-")
+	}
 	if p := b.opts.Provider; p != nil {
 		b.hooks[RealProvider] = &webhooks{
 			prefix: RealProvider + "-", manifests: b.opts.binary(filepath.Join(p.Dir, "webhooks.yaml")), crds: b.opts.binary(filepath.Join(p.Dir, "crds")),
@@ -185,6 +188,10 @@ func (b *builder) startClusterAPI(ctx context.Context) error {
 
 func (b *builder) startKubeadmBootstrap(ctx context.Context) error {
 	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, nil)
+}
+
+func (b *builder) startKubeadmControl(ctx context.Context) error {
+	return b.startManager(ctx, KubeadmControl, binKubeadmControl, nil, "--feature-gates=ClusterTopology=true")
 }
 
 func (b *builder) startProvider(ctx context.Context) error {

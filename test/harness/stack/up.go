@@ -95,9 +95,9 @@ type builder struct {
 	hooks   map[string]*webhooks // of each manager of Cluster API and of a provider, by its component
 }
 
-// The ports outside of the control planes: webhooks, health and diagnostics of two managers of Cluster API and of a provider, the
+// The ports outside of the control planes: webhooks, health and diagnostics of three managers of Cluster API and of a provider, the
 // simulated provider's health, the operator's health and metrics.
-const portsBesides = 12
+const portsBesides = 15
 
 func (b *builder) build(ctx context.Context) error {
 	var err error
@@ -135,6 +135,9 @@ func (b *builder) steps() []step {
 		steps = append(steps, step{"Cluster API", b.startClusterAPI})
 		if b.opts.Kubeadm {
 			steps = append(steps, step{"kubeadm bootstrap provider", b.startKubeadmBootstrap})
+		}
+		if b.opts.Topology {
+			steps = append(steps, step{"kubeadm control plane", b.startKubeadmControl})
 		}
 	}
 	if b.opts.Provider != nil {

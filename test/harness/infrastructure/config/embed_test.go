@@ -53,8 +53,8 @@ func TestCRDs(t *testing.T) {
 	}
 	want := map[string]bool{
 		"SimulatedCluster": true, "SimulatedClusterTemplate": true, "SimulatedClusterIdentity": true,
-		"SimulatedControlPlane": true, "SimulatedControlPlaneTemplate": true,
-		"SimulatedConfig": true, "SimulatedConfigTemplate": true,
+		"SimulatedControlPlane": true,
+		"SimulatedConfig":       true, "SimulatedConfigTemplate": true,
 		"SimulatedMachine": true, "SimulatedMachineTemplate": true,
 		"SimulatedMachinePool": true, "SimulatedMachinePoolTemplate": true,
 		"SimulatedRemediation": true, "SimulatedRemediationTemplate": true,

@@ -50,6 +50,9 @@ func (r *machineReconciler) boot(ctx context.Context, machine *infrav1.Simulated
 	if join.NodeName != machine.Name {
 		return nil, bootError{fmt.Errorf("the Node would have the name %s, and a simulated machine has only its host name %s", join.NodeName, machine.Name)}
 	}
+	if join.ClusterConfiguration != "" {
+		return join, nil // it creates the cluster
+	}
 	return join, r.discover(ctx, join, cluster)
 }
 

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,50 @@ func (w *testCluster) setData(secret *corev1.Secret, data string) error {
 
 func (w *testCluster) setEndpoint(c client.Object, port int32) {
 	w.update(c, func() { c.(*clusterv1.Cluster).Spec.ControlPlaneEndpoint.Port = port })
+}
+
+const initData = `#cloud-config
+write_files:
+- path: /run/kubeadm/kubeadm.yaml
+  content: |
+    ---
+    apiVersion: kubeadm.k8s.io/v1beta4
+    kind: ClusterConfiguration
+    clusterName: demo
+    ---
+    apiVersion: kubeadm.k8s.io/v1beta4
+    kind: InitConfiguration
+runcmd:
+- kubeadm init --config /run/kubeadm/kubeadm.yaml
+`
+
+// The first machine of a control plane needs no API server to join. What it creates in the cluster can exist already.
+func TestFirstControlPlaneMachine(t *testing.T) {
+	w := newWorld(t, cluster(), ownerMachine(), simulatedMachine())
+	w.workloadCA = []byte{}
+	data := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"}, Data: map[string][]byte{"value": []byte(initData)}}
+	existing := staticPod("kube-scheduler", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machineName}})
+	if err := errors.Join(w.management.Create(w.ctx, data), w.workload.Create(w.ctx, existing)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.settleAfter(bootRetry)
+	}
+	w.wantCondition(infrav1.BootstrapSucceeded, metav1.ConditionTrue, infrav1.BootstrapSucceeded)
+	if diff := cmp.Diff([]corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}, w.node().Spec.Taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+	config := &corev1.ConfigMap{}
+	if err := w.workload.Get(w.ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kubeadm-config"}, config); err != nil || !strings.Contains(config.Data["ClusterConfiguration"], "clusterName: demo") {
+		t.Errorf("kubeadm-config: %v, %v", config.Data, err)
+	}
+	pods := &corev1.PodList{}
+	if err := w.workload.List(w.ctx, pods, client.InNamespace(metav1.NamespaceSystem)); err != nil || len(pods.Items) != len(staticPods) {
+		t.Errorf("%d static Pods, %v; want %d", len(pods.Items), err, len(staticPods))
+	}
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName != machineName || !strings.HasSuffix(pod.Name, "-"+machineName) {
+			t.Errorf("Pod %s on Node %s", pod.Name, pod.Spec.NodeName)
+		}
+	}
 }

@@ -180,6 +180,9 @@ func (r *machineReconciler) joinNode(ctx context.Context, machine *infrav1.Simul
 		}
 		node = existing
 	}
+	if err := r.startControlPlane(ctx, node, join); err != nil {
+		return nil, err
+	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Node joined", "Node", node.Name)
 	machine.Status.NodeName = node.Name
 	return node, nil

@@ -3,6 +3,7 @@
 package kubeadm
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,9 +11,11 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/cluster-api/bootstrap/kubeadm/pkg/cloudinit"
 	kubeadmtypes "sigs.k8s.io/cluster-api/bootstrap/kubeadm/pkg/types"
+	"sigs.k8s.io/cluster-api/bootstrap/kubeadm/pkg/types/upstream"
 )
 
 const hostname = "workers-abc12"
@@ -125,6 +128,55 @@ func TestReadOfProvider(t *testing.T) {
 	}
 }
 
+// The kubeadm bootstrap provider's data for the machines of a control plane: the first one creates the cluster, and others join it.
+func TestReadOfControlPlane(t *testing.T) {
+	version := semver.MustParse("1.36.3")
+	cluster, clusterErr := kubeadmtypes.MarshalClusterConfigurationForVersion(&bootstrapv1.ClusterConfiguration{}, version, &upstream.AdditionalData{ClusterName: ptr.To("demo")})
+	initialize, initErr := kubeadmtypes.MarshalInitConfigurationForVersion(&bootstrapv1.InitConfiguration{
+		NodeRegistration: bootstrapv1.NodeRegistrationOptions{KubeletExtraArgs: arguments("node-labels", "disk=ssd")},
+	}, version)
+	first, firstErr := cloudinit.NewInitControlPlane(&cloudinit.ControlPlaneInput{
+		BaseUserData: cloudinit.BaseUserData{KubernetesVersion: version}, ClusterConfiguration: cluster, InitConfiguration: initialize,
+	})
+	join, joinErr := kubeadmtypes.MarshalJoinConfigurationForVersion(&bootstrapv1.JoinConfiguration{
+		ControlPlane:     &bootstrapv1.JoinControlPlane{},
+		NodeRegistration: bootstrapv1.NodeRegistrationOptions{Taints: &[]corev1.Taint{}, KubeletExtraArgs: arguments("node-labels", "disk=ssd")},
+		Discovery:        bootstrapv1.Discovery{BootstrapToken: bootstrapv1.BootstrapTokenDiscovery{Token: "abcdef.0123456789abcdef"}},
+	}, version)
+	next, nextErr := cloudinit.NewJoinControlPlane(&cloudinit.ControlPlaneJoinInput{
+		BaseUserData: cloudinit.BaseUserData{KubernetesVersion: version}, JoinConfiguration: join,
+	})
+	if err := errors.Join(clusterErr, initErr, firstErr, joinErr, nextErr); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"disk": "ssd", "node-role.kubernetes.io/control-plane": "", "node.kubernetes.io/exclude-from-external-load-balancers": ""}
+	for name, tc := range map[string]struct {
+		data   []byte
+		taints []corev1.Taint
+		token  string
+		stores bool
+	}{
+		"the first":               {data: first, taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}, stores: true},
+		"another, without taints": {data: next, taints: []corev1.Taint{}, token: "abcdef.0123456789abcdef"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Read(tc.data, hostname)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.ControlPlane || got.NodeName != hostname || got.Discovery.Token != tc.token || strings.Contains(got.ClusterConfiguration, "clusterName: demo") != tc.stores {
+				t.Errorf("got %+v", got)
+			}
+			if diff := cmp.Diff(labels, got.Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.taints, got.Taints); diff != "" {
+				t.Errorf("taints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Other bootstrap data, in the forms that cloud-init accepts.
 func TestRead(t *testing.T) {
 	const join = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\ndiscovery: {bootstrapToken: {token: a}}\n"
@@ -148,7 +200,8 @@ func TestRead(t *testing.T) {
 		"a wrong encoding":      {data: with("{path: /join, encoding: gzip, content: a}", "kubeadm join --config /join"), wantError: "decoding the file /join"},
 		"an unknown field":      {data: with("{path: /join, content: "+quoted(join+"taints: []\n")+"}", "kubeadm join --config /join"), wantError: `unknown field "taints"`},
 		"without a token":       {data: with("{path: /join, content: "+quoted("apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\n")+"}", "kubeadm join --config /join"), wantError: "discovery.bootstrapToken is missing"},
-		"a control plane":       {data: with("{path: /join, content: "+quoted(join+"controlPlane: {}\n")+"}", "kubeadm join --config /join"), wantError: "a worker does not join as a control plane"},
+		"a control plane":       {data: with("{path: /join, content: "+quoted(join+"controlPlane: {}\n")+"}", "kubeadm join --config /join")},
+		"no cluster to begin":   {data: with("{path: /init, content: "+quoted("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n")+"}", "kubeadm init --config /init"), wantError: "expected a ClusterConfiguration"},
 		"a cluster's beginning": {data: with("{path: /join, content: "+quoted("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\n")+"}", "kubeadm join --config /join"), wantError: `found "InitConfiguration"`},
 	} {
 		t.Run(name, func(t *testing.T) {

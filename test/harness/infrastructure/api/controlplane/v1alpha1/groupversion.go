@@ -27,7 +27,6 @@ var (
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&SimulatedControlPlane{}, &SimulatedControlPlaneList{},
-		&SimulatedControlPlaneTemplate{}, &SimulatedControlPlaneTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
