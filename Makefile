@@ -227,7 +227,7 @@ else
 endif
 
 # How many end-to-end tests run at the same time. Each has its own stack, and mostly waits.
-E2E_PARALLEL ?= 2
+E2E_PARALLEL ?= 3
 
 # What runs with other versions of Cluster API and Kubernetes: the path from Pods to Nodes and back in each placement and with the
 # kubeadm bootstrap provider, deletion, drift, upgrades of control planes and, with the kubeadm control plane provider, of topologies,
