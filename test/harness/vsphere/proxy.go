@@ -51,13 +51,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.remove(server)
 	w.WriteHeader(http.StatusOK)
-	client, _, err := http.NewResponseController(w).Hijack()
+	client, received, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer client.Close() //nolint:errcheck // Nothing is lost.
 	go func() {
-		_, _ = io.Copy(server, client)
+		_, _ = io.Copy(server, received) // the HTTP server can have read the first bytes of what follows its response
 		_ = server.Close()
 	}()
 	_, _ = io.Copy(client, server)
