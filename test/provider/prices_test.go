@@ -88,15 +88,15 @@ func (v *onVSphere) expectCatalog(ctx context.Context, g *WithT) {
 }
 
 // offers returns the offerings of the template as the plugin shows them.
-func (v *onVSphere) offers(ctx context.Context, g Gomega) []offers.Offer {
+func (c *onCloud) offers(ctx context.Context, g Gomega) []offers.Offer {
 	var found []offers.Offer
-	v.ask(ctx, g, &found, "offerings", "general")
+	c.ask(ctx, g, &found, "offerings", "general")
 	return found
 }
 
 // ask runs a command of the plugin, and reads its answer.
-func (v *onVSphere) ask(ctx context.Context, g Gomega, into any, arguments ...string) {
-	out, messages, err := asking.Run(ctx, v.Stack, append(arguments, "-o", "json")...)
+func (c *onCloud) ask(ctx context.Context, g Gomega, into any, arguments ...string) {
+	out, messages, err := asking.Run(ctx, c.Stack, append(arguments, "-o", "json")...)
 	g.Expect(err).NotTo(HaveOccurred(), messages)
 	g.Expect(json.Unmarshal([]byte(out), into)).To(Succeed(), out)
 }

@@ -113,23 +113,6 @@ func (v *onVSphere) createBase(ctx context.Context, g *WithT, name string, chang
 	g.Expect(v.Management.Create(ctx, next)).To(Succeed())
 }
 
-// edit changes the spec of the template.
-func (v *onVSphere) edit(ctx context.Context, g *WithT, change func(*v1alpha1.KarpenterMachineTemplateSpec)) {
-	template := v.template(ctx, g)
-	before := template.DeepCopy()
-	change(&template.Spec)
-	g.Expect(v.Workload.Patch(ctx, template, client.MergeFrom(before))).To(Succeed())
-}
-
-// editDisruption changes how Karpenter disrupts Nodes of the NodePool general.
-func (v *onVSphere) editDisruption(ctx context.Context, g *WithT, change func(*karpv1.Disruption)) {
-	pool := &karpv1.NodePool{}
-	g.Expect(v.Workload.Get(ctx, client.ObjectKey{Name: "general"}, pool)).To(Succeed())
-	before := pool.DeepCopy()
-	change(&pool.Spec.Disruption)
-	g.Expect(v.Workload.Patch(ctx, pool, client.MergeFrom(before))).To(Succeed())
-}
-
 // uuids returns the UUIDs of virtual machines.
 func uuids(machines []vsphere.Machine) []string {
 	return lo.Map(machines, func(m vsphere.Machine, _ int) string { return m.UUID })

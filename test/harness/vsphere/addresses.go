@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/guest"
 )
 
 // PoolKind is the kind of the pools of Cluster API's in-cluster IPAM provider.
@@ -38,7 +40,7 @@ func (a *Addresses) Run(ctx context.Context) {
 		if err := a.act(ctx); err != nil && ctx.Err() == nil {
 			a.Log.Info("The pool of addresses failed", "error", err.Error())
 		}
-	}, interval)
+	}, guest.Interval)
 }
 
 func (a *Addresses) act(ctx context.Context) error {

@@ -12,13 +12,15 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vapi/rest"
 	"github.com/vmware/govmomi/vapi/tags"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/guest"
 )
 
 // The inventory that the sample for vSphere expects.
 const (
 	Server     = "vcenter.example.com"
 	Datacenter = "dc-1"
-	Template   = "ubuntu-2404-kubernetes-v1.36.3"
+	Template   = "ubuntu-2404-kubernetes-" + guest.Version
 	network    = "workers"
 
 	regionCategory = "k8s-region"
