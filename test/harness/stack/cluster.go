@@ -146,7 +146,7 @@ func (b *builder) createCluster(ctx context.Context) error {
 	for _, obj := range objects {
 		what := fmt.Sprintf("the API server to accept %T %s", obj, obj.GetName())
 		err := b.Await(ctx, clusterTimeout, what, func(ctx context.Context) (bool, string, error) {
-			err := b.Management.Create(ctx, obj)
+			err := createWithStatus(ctx, b.Management, obj)
 			if err == nil || apierrors.IsAlreadyExists(err) {
 				return true, "", nil
 			}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/samber/lo"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // startControlPlanes starts the one or the two control planes, or the second one for another stack.
@@ -143,7 +142,7 @@ func (b *builder) createAPIs(ctx context.Context) error {
 	if p := b.opts.Provider; p != nil {
 		b.hooks[RealProvider] = &webhooks{
 			prefix: RealProvider + "-", manifests: b.opts.binary(filepath.Join(p.Dir, "webhooks.yaml")), crds: b.opts.binary(filepath.Join(p.Dir, "crds")),
-			labels: map[string]string{clusterv1.GroupVersion.Group + "/" + p.Contract: p.Contract},
+			labels: p.labels(),
 		}
 	}
 	for component, hooks := range b.hooks {
@@ -183,20 +182,29 @@ func (b *builder) ownComponent(name string, port int, env []string, command ...s
 }
 
 func (b *builder) startClusterAPI(ctx context.Context) error {
-	return b.startManager(ctx, ClusterAPI, binClusterAPI, nil, fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology))
+	return b.startManager(ctx, ClusterAPI, binClusterAPI, nil, append(unlimited(), fmt.Sprintf("--feature-gates=ClusterTopology=%t", b.opts.Topology))...)
 }
 
 func (b *builder) startKubeadmBootstrap(ctx context.Context) error {
-	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, nil)
+	return b.startManager(ctx, KubeadmBootstrap, binKubeadmBootstrap, nil, unlimited()...)
 }
 
 func (b *builder) startKubeadmControl(ctx context.Context) error {
-	return b.startManager(ctx, KubeadmControl, binKubeadmControl, nil, "--feature-gates=ClusterTopology=true")
+	return b.startManager(ctx, KubeadmControl, binKubeadmControl, nil, append(unlimited(), "--feature-gates=ClusterTopology=true")...)
 }
 
 func (b *builder) startProvider(ctx context.Context) error {
 	p := b.opts.Provider
-	return b.startManager(ctx, RealProvider, p.manager(), p.Env, append(p.Arguments, "--leader-elect=false")...)
+	arguments := append([]string{"--leader-elect=false"}, p.Arguments...)
+	if !p.Limited {
+		arguments = append(arguments, unlimited()...)
+	}
+	return b.startManager(ctx, RealProvider, p.manager(), p.Env, arguments...)
+}
+
+// unlimited returns the arguments of a manager for the rates of its requests. The defaults protect a real API server.
+func unlimited() []string {
+	return []string{"--kube-api-qps=1000", "--kube-api-burst=2000", "--clustercache-client-qps=1000", "--clustercache-client-burst=2000"}
 }
 
 // startManager starts a manager of Cluster API, or of a provider, whose flags are the same.
@@ -210,9 +218,6 @@ func (b *builder) startManager(ctx context.Context, name, binary string, env []s
 		"--health-addr=" + address(ports[0]),
 		"--diagnostics-address=" + address(ports[1]),
 		"--insecure-diagnostics=true",
-		// The defaults protect a real API server.
-		"--kube-api-qps=1000", "--kube-api-burst=2000",
-		"--clustercache-client-qps=1000", "--clustercache-client-burst=2000",
 	}, arguments...)...))
 }
 
