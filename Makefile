@@ -250,7 +250,7 @@ dashboards: test-monitoring ## Draw what the Grafana dashboards show of TestMoni
 	@install -m 0644 -t docs out/dashboard-fleet.svg out/dashboard-cluster.svg
 
 .PHONY: test-provider
-test-provider: stack-binaries bin/cluster-api-provider-vsphere/manager ## Run the tests with Cluster API Provider vSphere, on the local stack with a simulated vCenter.
+test-provider: stack-binaries $(PROVIDERS) ## Run the tests with Cluster API Provider vSphere and AWS, on local stacks with a simulated vCenter and a simulated AWS.
 	@go test -trimpath -vet=off -tags provider -count=1 -timeout 60m $(TEST_FLAGS) ./test/provider/...
 
 # How long each of the two fuzz tests runs. Without -fuzzminimizetime, they would mostly make inputs smaller.

@@ -78,8 +78,15 @@ $(CLUSTER_API_TOOLS): $(call module,cluster-api) hack/tools/cluster-api/build.sh
 	@$(call quietly,hack/tools/cluster-api/build.sh $(MANAGER) $@)
 	@touch $@
 
-# It is not in TOOLS, because only `make test-provider` runs it.
-bin/cluster-api-provider-vsphere/manager: $(call module,vsphere) hack/tools/vsphere/build.sh
+# They are not in TOOLS, because only `make test-provider` runs them.
+PROVIDERS := bin/cluster-api-provider-aws/manager bin/cluster-api-provider-vsphere/manager
+
+bin/cluster-api-provider-aws/manager: $(call module,aws) hack/tools/aws/build.sh hack/tools/provider.sh
+	@echo "==> building Cluster API Provider AWS $(call version,aws,sigs.k8s.io/cluster-api-provider-aws/v2) (about 6 minutes, once)"
+	@$(call quietly,hack/tools/aws/build.sh $(@D))
+	@touch $@
+
+bin/cluster-api-provider-vsphere/manager: $(call module,vsphere) hack/tools/vsphere/build.sh hack/tools/provider.sh
 	@echo "==> building Cluster API Provider vSphere $(call version,vsphere,sigs.k8s.io/cluster-api-provider-vsphere) (about 5 minutes, once)"
 	@$(call quietly,hack/tools/vsphere/build.sh $(@D))
 	@touch $@

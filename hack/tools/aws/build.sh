@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+
+# Puts Cluster API Provider AWS into the folder $1: see ../provider.sh.
+
+set -euo pipefail
+
+mkdir -p "$1"
+out=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=hack/tools/provider.sh
+source ../provider.sh
+
+build_provider "$out" sigs.k8s.io/cluster-api-provider-aws/v2 'Port: *webhookPort,$' 'Host: "127.0.0.1",'
+copy_manifests "$out" config/crd/bases config/webhook/manifests.yaml
