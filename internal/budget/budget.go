@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 )
@@ -83,6 +84,26 @@ func Text(text string, size int) string {
 		}
 	}
 	return text
+}
+
+// Ends returns the beginning and the end of a text, at most size bytes: the cause of an error is at its end.
+func Ends(text string, size int) string {
+	const gap = " … "
+	text = strings.ToValidUTF8(text, "")
+	if quoted(text) <= size || size < len(gap) {
+		return Text(text, size)
+	}
+	beginning := strings.TrimSpace(Text(text, (size-len(gap))/3))
+	size -= quoted(beginning) + len(gap)
+	end := len(text)
+	for end > 0 {
+		r, length := utf8.DecodeLastRuneInString(text[:end])
+		if size -= quoted(string(r)); size < 0 {
+			break
+		}
+		end -= length
+	}
+	return beginning + gap + strings.TrimSpace(text[end:])
 }
 
 // quoted returns the size of a text without its quotes.

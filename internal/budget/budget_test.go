@@ -50,6 +50,28 @@ func TestTextUsesItsSize(t *testing.T) {
 	})
 }
 
+// Both ends of a text never exceed the size.
+func TestEnds(t *testing.T) {
+	const message = "Machine m: AWS refused it: not authorized"
+	for size, want := range map[int]string{100: message, 30: "Machine … it: not authorized", 4: "Mach", 0: ""} {
+		if got := Ends(message, size); got != want {
+			t.Errorf("with %d bytes: got %q, want %q", size, got, want)
+		}
+	}
+	property.Check(t, 2000, func(t *rapid.T) {
+		text := strings.ToValidUTF8(strings.Join(rapid.SliceOf(rapid.String()).Draw(t, "text"), ""), "")
+		size := rapid.IntRange(0, 255).Draw(t, "size")
+		got := Ends(text, size)
+		if !utf8.ValidString(got) || Size(got)-2 > size {
+			t.Fatalf("%q has %d bytes", got, Size(got)-2)
+		}
+		beginning, end, cut := strings.Cut(got, " … ")
+		if got != text && cut && !strings.Contains(text, " … ") && (!strings.Contains(text, beginning) || !strings.Contains(text, end)) {
+			t.Fatalf("%q is not in %q", got, text)
+		}
+	})
+}
+
 // Fit returns the largest number of items whose JSON has at most the size.
 func TestFit(t *testing.T) {
 	property.Check(t, 2000, func(t *rapid.T) {

@@ -154,18 +154,22 @@ func rank(kind Kind) int { return slices.Index(order, kind) }
 
 // containsWords reports whether text contains words, with no letter, digit or underscore
 // directly before or after them.
-func containsWords(text, words string) bool {
-	for {
-		before, after, found := strings.Cut(text, words)
-		if !found {
-			return false
+func containsWords(text, words string) bool { return indexWords(text, words) >= 0 }
+
+// indexWords returns where text contains words in that way first, and -1 if it does not.
+func indexWords(text, words string) int {
+	for from := 0; ; {
+		at := strings.Index(text[from:], words)
+		if at < 0 {
+			return -1
 		}
-		last, _ := utf8.DecodeLastRuneInString(before)
-		first, _ := utf8.DecodeRuneInString(after)
+		at += from
+		from = at + len(words)
+		last, _ := utf8.DecodeLastRuneInString(text[:at])
+		first, _ := utf8.DecodeRuneInString(text[from:])
 		if !isWord(last) && !isWord(first) {
-			return true
+			return at
 		}
-		text = after
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/budget"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/controller/link"
 	"github.com/karpenter-capi/karpenter-capi/internal/failure"
@@ -97,7 +98,7 @@ func (r *Reconciler) isLaunched(ctx context.Context, claim *karpv1.NodeClaim, sn
 // same time.
 func (r *Reconciler) markUnavailable(ctx context.Context, claim *karpv1.NodeClaim, failed *failure.Failure, snap *decided) error {
 	offering := catalog.KeyOf(claim)
-	marked, err := r.catalog.Mark(ctx, snap.Template, snap.State.Now, offering.Unavailable(string(failed.Kind), failed.Message))
+	marked, err := r.catalog.Mark(ctx, snap.Template, snap.State.Now, offering.Unavailable(string(failed.Kind), failed.Brief(budget.Mark)))
 	if !requeue.IsChanged(err) {
 		r.recorder.Publish(offeringUnavailable(marked, offering, failed))
 	}

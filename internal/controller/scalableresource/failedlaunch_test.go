@@ -5,6 +5,7 @@ package scalableresource
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,6 +165,18 @@ func TestFailedOfferingIsMarked(t *testing.T) {
 				t.Errorf("the claim has changed before the mark: %+v", after.ObjectMeta)
 			}
 		})
+	}
+}
+
+// The mark has what the cloud answered, also if its client puts more before that than fits.
+func TestMarkHasTheAnswerOfTheCloud(t *testing.T) {
+	const answer = "api error InsufficientInstanceCapacity: not yet" // infrastructure adds the end
+	w := newWorld(launched("c"), machine("m", linkedTo("c"), infrastructure(strings.Repeat("attempt 1, ", 30)+"api error InsufficientInstanceCapacity")))
+	if err := reconcileOnce(t, w.newProcess()); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.marks(t); len(got) != 1 || got[0].Message != "… "+answer {
+		t.Errorf("got the marks %+v, want one with the answer", got)
 	}
 }
 
