@@ -81,19 +81,44 @@ func OfInfrastructure(object *unstructured.Unstructured) *Failure {
 		return nil
 	}
 	var found *Failure
+	for _, c := range falseConditions(object) {
+		if failure := of(c.reason, c.message); failure != nil && (found == nil || rank(failure.Kind) < rank(found.Kind)) {
+			found = failure
+		}
+	}
+	return found
+}
+
+// Reported returns the reason and the message with which an infrastructure provider's object reports why it has no machine yet; empty if
+// it reports none. The condition Ready can be only a count of the others, so it is not considered.
+func Reported(object *unstructured.Unstructured) (reason, message string) {
+	for _, c := range falseConditions(object) {
+		if c.name != clusterv1.ReadyCondition && c.message != "" {
+			return c.reason, c.message
+		}
+	}
+	return "", ""
+}
+
+// condition is one of an infrastructure provider's object.
+type condition struct{ name, reason, message string }
+
+// falseConditions returns the conditions of an object that are False.
+func falseConditions(object *unstructured.Unstructured) []condition {
+	var found []condition
 	for _, path := range [][]string{{"status", "conditions"}, {"status", "v1beta2", "conditions"}} {
 		field, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...) // the object can be shared with a cache
 		list, _ := field.([]any)
 		for _, item := range list {
-			condition, _ := item.(map[string]any)
-			if condition["status"] != string(metav1.ConditionFalse) {
+			content, _ := item.(map[string]any)
+			if content["status"] != string(metav1.ConditionFalse) {
 				continue
 			}
-			reason, _ := condition["reason"].(string)
-			message, _ := condition["message"].(string)
-			if failure := of(reason, message); failure != nil && (found == nil || rank(failure.Kind) < rank(found.Kind)) {
-				found = failure
-			}
+			var c condition
+			c.name, _ = content["type"].(string)
+			c.reason, _ = content["reason"].(string)
+			c.message, _ = content["message"].(string)
+			found = append(found, c)
 		}
 	}
 	return found

@@ -172,6 +172,33 @@ func TestOfInfrastructure(t *testing.T) {
 	}
 }
 
+// The first condition with a message shows why there is no machine yet. Ready counts the others.
+func TestReported(t *testing.T) {
+	const counts = `{"type": "Ready", "status": "False", "reason": "InstanceProvisionFailed", "message": "0 of 2 completed"}`
+	for name, tc := range map[string]struct {
+		conditions, want string
+	}{
+		"none":          {conditions: `[]`, want: ": "},
+		"only a number": {conditions: `[` + counts + `]`, want: ": "},
+		"on AWS": {
+			conditions: `[` + counts + `, {"type": "Paused", "status": "False", "reason": "NotPaused"},
+				{"type": "InstanceReady", "status": "False", "reason": "InstanceProvisionFailed", "message": "api error UnauthorizedOperation: not authorized"}]`,
+			want: "InstanceProvisionFailed: api error UnauthorizedOperation: not authorized",
+		},
+		"what is True": {conditions: `[{"type": "InstanceReady", "status": "True", "reason": "Ready", "message": "it runs"}]`, want: ": "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{}
+			if err := json.Unmarshal([]byte(`{"status": {"conditions": `+tc.conditions+`}}`), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			if reason, message := Reported(object); reason+": "+message != tc.want {
+				t.Errorf("got %s: %s, want %s", reason, message, tc.want)
+			}
+		})
+	}
+}
+
 // Of all conditions of contract v1beta1, only that of the infrastructure explains why a machine could not be launched, and
 // only while it is False and has a message.
 func TestReportedV1Beta1(t *testing.T) {

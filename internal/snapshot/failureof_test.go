@@ -3,6 +3,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,12 @@ func TestFailureOf(t *testing.T) {
 		machine  []func(*clusterv1.Machine)
 		instance string // status of its infrastructure object; empty if there is none
 		want     failure.Kind
+		reported string // what its provider reports, if it has not failed
 	}{
+		"its object tells more than it": {
+			machine: []func(*clusterv1.Machine){notReady}, reported: "Denied: not authorized",
+			instance: `{conditions: [{type: Ready, status: "False", message: 0 of 2 completed}, {type: VMProvisioned, status: "False", reason: Denied, message: not authorized}]}`,
+		},
 		"it waits":                     {machine: []func(*clusterv1.Machine){notReady}, instance: `{}`},
 		"its object reports a failure": {machine: []func(*clusterv1.Machine){notReady}, instance: noCapacity, want: failure.InsufficientCapacity},
 		"its object cannot be read":    {machine: []func(*clusterv1.Machine){notReady}},
@@ -54,6 +60,9 @@ func TestFailureOf(t *testing.T) {
 			readFailure(t.Context(), fixture.Clusters(objects...), machine, &read)
 			if got := read.Failure.Kind; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if got := read.Provider.String(); tc.want == "" && !strings.Contains(got, tc.reported) {
+				t.Errorf("its provider reports %q, want %q", got, tc.reported)
 			}
 		})
 	}

@@ -195,8 +195,8 @@ func isUnregistered(ctx context.Context, workload client.Reader, machine *cluste
 	return lo.ContainsBy(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&karpv1.UnregisteredNoExecuteTaint) }), nil
 }
 
-// readFailure reads why a Machine has failed for good, unless the Machine itself shows that. It reads the infrastructure object from
-// the cache, because the Machine's conditions often show only that it is not ready.
+// readFailure reads why a Machine has failed for good, or has no provider ID yet, unless the Machine itself shows that. It reads the
+// infrastructure object from the cache, because the Machine's conditions often show only that it is not ready.
 func readFailure(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine, read *planner.Machine) {
 	if read.Failure != (failure.Failure{}) || read.Node != "" || read.ProviderID != "" || read.Infrastructure.Status != metav1.ConditionFalse {
 		return
@@ -209,6 +209,9 @@ func readFailure(ctx context.Context, clusters *clients.Clusters, machine *clust
 	}
 	if failed := failure.OfInfrastructure(object); failed != nil {
 		read.Failure = *failed
+	}
+	if reason, message := failure.Reported(object); message != "" {
+		read.Provider.Reason, read.Provider.Message = reason, message
 	}
 }
 
