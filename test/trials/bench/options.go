@@ -59,6 +59,9 @@ func (l *loads) Set(text string) error {
 			return err
 		}
 		load := size{n: n}
+		if inWaves && paced {
+			return fmt.Errorf("%q is both one after the other and so many at a time", field)
+		}
 		if inWaves {
 			if load.waves, err = positive(wave); err != nil {
 				return err

@@ -21,6 +21,7 @@ func TestParseOptions(t *testing.T) {
 		"sizes":             {args: []string{"-n", "60, 1000", "-offerings", "1 20", "-runs", "1", "-only", "kwok"}, want: "kwok 60 Pods; kwok 1000 Pods; kwok 60 Pods in 20 offerings; kwok 1000 Pods in 20 offerings"},
 		"one after another": {args: []string{"-n", "5@2s,5", "-runs", "1", "-only", "kwok"}, want: "kwok 5 Pods, one every 2s; kwok 5 Pods"},
 		"in waves":          {args: []string{"-n", "50:20", "-runs", "1", "-only", "kwok"}, want: "kwok 50 Pods, 20 at a time"},
+		"waves with a pace": {args: []string{"-n", "50:20@2s"}, wantErrorPart: "both one after the other and so many at a time"},
 		"no wave":           {args: []string{"-n", "50:0"}, wantErrorPart: "not a positive number"},
 		"three runs":        {args: []string{"-n", "60", "-only", "operator"}, want: "operator 60 Pods; operator 60 Pods; operator 60 Pods"},
 		"all variants":      {args: []string{"-n", "60", "-runs", "2"}, want: "kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods; kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods"},
