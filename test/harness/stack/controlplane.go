@@ -12,14 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/infrastructure/kubeadm"
 )
 
-// controlPlaneLabel is what kubeadm labels and taints the Nodes of the control plane with (kubernetes:
-// cmd/kubeadm/app/constants/constants.go, LabelNodeRoleControlPlane).
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-
 // Workers selects all Nodes but that of the control plane, and all Machines and their infrastructure but those of the control plane.
-var Workers client.ListOption = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(without(controlPlaneLabel), without(clusterv1.MachineControlPlaneLabel))}
+var Workers client.ListOption = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(without(kubeadm.ControlPlaneLabel), without(clusterv1.MachineControlPlaneLabel))}
 
 func without(label string) labels.Requirement {
 	return *lo.Must(labels.NewRequirement(label, selection.DoesNotExist, nil)) // It is constant.
@@ -30,7 +28,7 @@ func without(label string) labels.Requirement {
 // (kubernetes: pkg/scheduler/schedule_one.go, ErrNoNodesAvailable).
 func (b *builder) createControlPlaneNode(ctx context.Context) error {
 	return client.IgnoreAlreadyExists(b.Workload.Create(ctx, &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "control-plane", Labels: map[string]string{controlPlaneLabel: "", corev1.LabelHostname: "control-plane"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "control-plane", Labels: map[string]string{kubeadm.ControlPlaneLabel: "", corev1.LabelHostname: "control-plane"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: kubeadm.ControlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}},
 	}))
 }

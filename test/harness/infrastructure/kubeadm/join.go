@@ -116,11 +116,9 @@ func readDocument(content, kind string, into any) (string, error) {
 		kind, want.GroupVersion(), lo.CoalesceOrEmpty(strings.Join(found, " and "), "nothing"))
 }
 
-// controlPlaneLabel and excludedLabel are those of kubeadm (kubernetes: cmd/kubeadm/app/constants/constants.go).
-const (
-	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
-	excludedLabel     = corev1.LabelNodeExcludeBalancers
-)
+// ControlPlaneLabel is what kubeadm labels and taints the Nodes of the control plane with (kubernetes:
+// cmd/kubeadm/app/constants/constants.go, LabelNodeRoleControlPlane).
+const ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // newJoin decides what kubeadm and the kubelet do with the registration of a Node.
 func newJoin(registration upstreamv1beta4.NodeRegistrationOptions, controlPlane bool, hostname string) (*Join, error) {
@@ -133,9 +131,9 @@ func newJoin(registration upstreamv1beta4.NodeRegistrationOptions, controlPlane 
 		Labels: kubelet.labels, ControlPlane: controlPlane, kubelet: kubelet,
 	}
 	if controlPlane {
-		join.Labels = lo.Assign(join.Labels, map[string]string{controlPlaneLabel: "", excludedLabel: ""})
+		join.Labels = lo.Assign(join.Labels, map[string]string{ControlPlaneLabel: "", corev1.LabelNodeExcludeBalancers: ""})
 		if join.Taints == nil {
-			join.Taints = []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}
+			join.Taints = []corev1.Taint{{Key: ControlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}
 		}
 	}
 	if kubelet.taints != nil {
