@@ -74,10 +74,12 @@ type Checker struct {
 	launched int
 	// machines counts all Machines that ever existed.
 	machines int
-	// surplus counts those of them that were created while their MachineSet had as many as its replicas.
+	// surplus counts those of them that were created while their MachineSet had as many as its replicas, and extra has
+	// the names of those for which no Machine has left yet, by the key of the MachineSet.
 	surplus int
+	extra   map[string][]string
 
-	violations []Violation
+	violations, losses []Violation
 }
 
 // NewChecker returns a checker for a history that begins without objects.
@@ -88,6 +90,7 @@ func NewChecker(rules Rules) *Checker {
 		claims:  map[types.UID]*Object{},
 		served:  map[types.UID][]types.UID{},
 		known:   map[types.UID][]string{},
+		extra:   map[string][]string{},
 	}
 }
 
@@ -113,6 +116,11 @@ func (c *Checker) Observe(change Change) (before *Object) {
 // Violations returns the violations so far.
 func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
 
+// Losses returns the wrong deletions so far that are no violations if Cluster API did them: a Machine without a Node was
+// deleted after its MachineSet had created a surplus one, and no other had left for that one (docs/design/deletion.md,
+// "Races that remain"). The history does not show who deleted it.
+func (c *Checker) Losses() []Violation { return slices.Clone(c.losses) }
+
 // Claims returns how many claims ever existed.
 func (c *Checker) Claims() int { return c.launched }
 
@@ -134,9 +142,11 @@ func (c *Checker) UIDs(kind Kind) []types.UID {
 }
 
 func (c *Checker) violated(change Change, rule Rule, machine string, format string, args ...any) {
-	c.violations = append(c.violations, Violation{
-		Rule: rule, Revision: change.Revision, Seen: change.Seen, Machine: machine, Text: fmt.Sprintf(format, args...),
-	})
+	c.violations = append(c.violations, violation(change, rule, machine, format, args...))
+}
+
+func violation(change Change, rule Rule, machine string, format string, args ...any) Violation {
+	return Violation{Rule: rule, Revision: change.Revision, Seen: change.Seen, Machine: machine, Text: fmt.Sprintf(format, args...)}
 }
 
 // linked returns the Machines with a link to a claim, including those that are being deleted, by name.

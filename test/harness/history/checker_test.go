@@ -3,6 +3,7 @@
 package history
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -196,11 +197,15 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// set creates the MachineSet s, or changes its replicas.
+func set(replicas int32) step {
+	return change(MachineSet, "s", func(o *Object) { o.Replicas = replicas })
+}
+
+// of creates a Machine of a MachineSet.
+func of(set, name string) step { return change(Machine, name, func(o *Object) { o.Set = set }) }
+
 func TestSurplus(t *testing.T) {
-	set := func(replicas int32) step {
-		return change(MachineSet, "s", func(o *Object) { o.Replicas = replicas })
-	}
-	of := func(set, name string) step { return change(Machine, name, func(o *Object) { o.Set = set }) }
 	for name, tc := range map[string]struct {
 		steps []step
 		want  int
@@ -217,6 +222,45 @@ func TestSurplus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := replay(tc.steps).Surplus(); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLosses(t *testing.T) {
+	// Two claims have their Machines, and the MachineSet has created a third one that no replicas asked for.
+	surplus := []step{claim("a"), claim("b"), set(2), of("s", "m"), linkTo("m", "a"), of("s", "n"), linkTo("n", "b"), of("s", "o")}
+	for name, tc := range map[string]struct {
+		steps  []step
+		losses int
+		broken []Rule
+	}{
+		"another is deleted":                      {steps: []step{deleted(Machine, "m")}, losses: 1},
+		"another is deleted after a raise":        {steps: []step{set(3), deleted(Machine, "m")}, losses: 1},
+		"two others are deleted":                  {steps: []step{deleted(Machine, "m"), deleted(Machine, "n")}, losses: 1, broken: []Rule{WrongDelete}},
+		"the surplus one is deleted":              {steps: []step{deleted(Machine, "o")}},
+		"the surplus one and another are deleted": {steps: []step{deleted(Machine, "o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete}},
+		"the surplus one is marked, and another deleted": {
+			steps: []step{chosen("o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
+		},
+		"another is marked": {steps: []step{chosen("m")}, broken: []Rule{WrongDelete}},
+		"one with a Node is deleted": {
+			steps: []step{change(Machine, "m", func(o *Object) { o.Node = "m" }), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
+		},
+		"the instance of another is deleted": {
+			steps: []step{change(SimulatedMachine, "m", func(*Object) {}), deleted(SimulatedMachine, "m")}, broken: []Rule{WrongDelete},
+		},
+		"one of another MachineSet is deleted": {
+			steps: []step{claim("c"), of("other", "p"), linkTo("p", "c"), deleted(Machine, "p")}, broken: []Rule{WrongDelete},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checker := replay(append(slices.Clone(surplus), tc.steps...))
+			if got := len(checker.Losses()); got != tc.losses {
+				t.Errorf("%d losses, want %d", got, tc.losses)
+			}
+			if diff := cmp.Diff(tc.broken, broken(checker.Violations())); diff != "" {
+				t.Errorf("broken rules (-want +got):\n%s", diff)
 			}
 		})
 	}

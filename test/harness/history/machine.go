@@ -16,6 +16,8 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 		c.machines++
 		if c.exceedsReplicas(change.Key, after) {
 			c.surplus++
+			set := setOf(change.Key, after)
+			c.extra[set] = append(c.extra[set], after.Name)
 		}
 	}
 	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
@@ -27,19 +29,40 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	}
 	if before.Live() && !after.Live() {
 		c.checkDeleted(change, before)
+		if before.Claim == "" {
+			c.takeExtra(setOf(change.Key, before))
+		}
 	}
+}
+
+// setOf returns the key of the MachineSet of a Machine; empty if it has none.
+func setOf(key string, machine *Object) string {
+	if machine.Set == "" {
+		return ""
+	}
+	return strings.TrimSuffix(key, machine.Name) + machine.Set
+}
+
+// takeExtra returns the name of a surplus Machine for which no other has left yet, and forgets it; empty if there is none.
+func (c *Checker) takeExtra(set string) string {
+	extra := c.extra[set]
+	if len(extra) == 0 {
+		return ""
+	}
+	c.extra[set] = extra[1:]
+	return extra[0]
 }
 
 // exceedsReplicas reports whether the MachineSet of a new Machine has more Machines than replicas.
 func (c *Checker) exceedsReplicas(key string, machine *Object) bool {
-	namespace := strings.TrimSuffix(key, machine.Name)
-	set := c.objects[MachineSet][namespace+machine.Set]
-	if machine.Set == "" || set == nil {
+	name := setOf(key, machine)
+	set := c.objects[MachineSet][name]
+	if set == nil {
 		return false
 	}
 	machines := int32(0)
 	for other, object := range c.objects[Machine] {
-		if object.Set == machine.Set && strings.HasPrefix(other, namespace) {
+		if setOf(other, object) == name {
 			machines++
 		}
 	}
@@ -110,9 +133,25 @@ func (c *Checker) checkDeleted(change Change, machine *Object) {
 		case after != nil && after.Deleted.IsZero():
 			how = "marked for deletion"
 		}
-		c.violated(change, WrongDelete, machine.Name, "%sMachine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
+		found := violation(change, WrongDelete, machine.Name, "%sMachine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
 			what, change.Key, state(machine), how, claim.Name, state(claim))
+		if surplus := c.lostFor(change, machine); surplus != "" {
+			found.Text += ", in the place of Machine " + surplus + ", which is surplus"
+			c.losses = append(c.losses, found)
+			continue
+		}
+		c.violations = append(c.violations, found)
 	}
+}
+
+// lostFor returns the surplus Machine in whose place a MachineSet can have deleted another one, which it does only
+// before it has a Node; empty if there is none.
+func (c *Checker) lostFor(change Change, machine *Object) string {
+	marked := change.Object != nil && change.Object.Deleted.IsZero()
+	if change.Kind != Machine || marked || machine.Node != "" {
+		return ""
+	}
+	return c.takeExtra(setOf(change.Key, machine))
 }
 
 // claimName returns the name of a claim, which may no longer exist.

@@ -27,13 +27,16 @@ func NewRecorder(rules Rules, log io.Writer) *Recorder {
 func (r *Recorder) Observe(change Change) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	known := len(r.checker.violations)
+	known, lost := len(r.checker.violations), len(r.checker.losses)
 	before := r.checker.Observe(change)
 	if line := r.checker.Describe(change, before); line != "" {
 		r.print(line)
 	}
 	for _, violation := range r.checker.violations[known:] {
 		r.print("VIOLATION " + violation.String())
+	}
+	for _, loss := range r.checker.losses[lost:] {
+		r.print("LOSS " + loss.String())
 	}
 }
 
@@ -48,6 +51,13 @@ func (r *Recorder) Violations() ([]Violation, error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.checker.Violations(), r.failed
+}
+
+// Losses returns the wrong deletions that are no violations if Cluster API did them: see Checker.Losses.
+func (r *Recorder) Losses() []Violation {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.checker.Losses()
 }
 
 // End returns what must not exist when everything has settled.

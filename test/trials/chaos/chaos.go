@@ -50,12 +50,15 @@ func chaos(ctx context.Context, s *trial) (string, error) {
 	if err := stopRecording(); err != nil {
 		return "", errors.Join(trialErr, err)
 	}
-	verdict, err := s.verdict(ctx, recorder)
+	verdict, losses, err := s.verdict(ctx, recorder)
 	if err != nil {
 		return "", errors.Join(trialErr, err)
 	}
-	counts := fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d",
-		kills, recorder.Claims(), verdict.Count(history.Leak), verdict.Count(history.DoubleLink), verdict.Count(history.WrongDelete))
+	for _, loss := range losses {
+		s.Tell("known race of Cluster API: %s", loss)
+	}
+	counts := fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d lost_to_surplus=%d",
+		kills, recorder.Claims(), verdict.Count(history.Leak), verdict.Count(history.DoubleLink), verdict.Count(history.WrongDelete), len(losses))
 	if trialErr != nil || len(verdict) > 0 {
 		text, err := s.Describe(verdict)
 		return "", errors.Join(trialErr, fmt.Errorf("%s\n%s", counts, text), err)
@@ -64,13 +67,13 @@ func chaos(ctx context.Context, s *trial) (string, error) {
 }
 
 // verdict checks the history and the objects that are left now.
-func (s *trial) verdict(ctx context.Context, recorder *history.Recorder) (scene.Verdict, error) {
-	verdict, err := recorder.Violations()
+func (s *trial) verdict(ctx context.Context, recorder *history.Recorder) (verdict scene.Verdict, losses []history.Violation, err error) {
+	verdict, losses, err = s.Violations(recorder)
 	if err != nil || !s.ended {
-		return verdict, err
+		return verdict, losses, err
 	}
 	left, err := s.Leftovers(ctx, recorder)
-	return append(verdict, left...), err
+	return append(verdict, left...), losses, err
 }
 
 // makeChaos creates and deletes the Pods while components are killed or paused. It returns the number of

@@ -16,19 +16,19 @@ type observed struct {
 }
 
 func (t *trial) observe() (observed, error) {
-	violations, err := t.recorder.Violations()
+	violations, _, err := t.Violations(t.recorder)
 	return observed{len(violations), len(t.observer.everLost()), t.recorder.Claims(), t.recorder.Machines() - t.recorder.Surplus()}, err
 }
 
 // judge adds to a row what happened since a round began.
 func (t *trial) judge(ctx context.Context, r *row, before observed) error {
-	violations, err := t.recorder.Violations()
+	violations, _, err := t.Violations(t.recorder)
 	return errors.Join(err, t.judgeAll(ctx, r, before, violations[before.violations:]))
 }
 
 // judgeEnd does the same when everything has settled, and adds what must not exist then.
 func (t *trial) judgeEnd(ctx context.Context, r *row, before observed) error {
-	violations, err := t.recorder.Violations()
+	violations, _, err := t.Violations(t.recorder)
 	left, leftErr := t.Leftovers(ctx, t.recorder)
 	return errors.Join(err, leftErr, t.judgeAll(ctx, r, before, append(violations[before.violations:], left...)))
 }

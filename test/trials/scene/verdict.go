@@ -3,6 +3,7 @@
 package scene
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -60,6 +62,36 @@ func (v Verdict) Count(rule history.Rule) int {
 		}
 	}
 	return count
+}
+
+// clusterAPIAgent is the user agent of Cluster API's core controllers.
+const clusterAPIAgent = "cluster-api-core"
+
+// Violations returns the violations that a recorder has seen, the earliest first, and the losses: what Cluster API
+// deleted in the place of a Machine that it had created twice. If the audit log does not show that it was Cluster API,
+// it is a violation.
+func (s *Scene) Violations(recorder *history.Recorder) (violations Verdict, losses []history.Violation, err error) {
+	seen, err := recorder.Violations()
+	found := recorder.Losses()
+	if err != nil || len(found) == 0 {
+		return seen, nil, err
+	}
+	requests, _, err := s.machineLog().Since(0)
+	if err != nil {
+		return seen, nil, err
+	}
+	violations, losses = split(found, requests)
+	violations = append(violations, seen...)
+	slices.SortStableFunc(violations, func(a, b history.Violation) int { return cmp.Compare(a.Revision, b.Revision) })
+	return violations, losses, nil
+}
+
+// split separates the losses that others than Cluster API caused, which are violations.
+func split(found []history.Violation, requests []audit.Entry) (violations, losses []history.Violation) {
+	return lo.FilterReject(found, func(loss history.Violation, _ int) bool {
+		request := audit.Deleter("machines", loss.Machine, requests)
+		return request == nil || !request.By(clusterAPIAgent)
+	})
 }
 
 // Describe describes each violation, and who deleted the affected Machine.
