@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 )
 
 const (
@@ -144,24 +143,7 @@ func TestContract(t *testing.T) {
 // newWorld starts a stack that ends with the test, and returns the version of its Cluster API.
 func newWorld(t *testing.T) (*world, string) {
 	t.Helper()
-	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Progress: t.Output(), WithoutOperator: true})
-	if err != nil {
-		t.Fatalf("the stack does not start: %v", err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, c := range s.Components() {
-				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))
-			}
-		}
-		// The context of the test has ended by now.
-		if err := s.Down(context.Background()); err != nil {
-			t.Errorf("the stack does not stop: %v", err)
-		}
-	})
+	s := stacktest.Up(stacktest.Context(t), t, stack.Options{WithoutOperator: true})
 	config, err := clientcmd.BuildConfigFromFlags("", s.ManagementKubeconfig())
 	scheme, schemeErr := stack.NewScheme()
 	if err := errors.Join(err, schemeErr); err != nil {

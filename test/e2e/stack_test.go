@@ -10,8 +10,6 @@ import (
 	"embed"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack/kinds"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 )
 
 //go:embed testdata/*.yaml
@@ -40,33 +39,14 @@ func TestMain(m *testing.M) {
 }
 
 // newStack starts a stack that ends with the test. It has two clusters that share an etcd, unless the test chooses
-// another placement. A failed test shows the end of each log.
+// another placement.
 func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) {
 	t.Helper()
-	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	opts.Dir, opts.Progress = t.TempDir(), t.Output()
 	if opts.Placement == "" && opts.Manages == nil && opts.NeighbourOf == nil && !opts.HasNeighbour {
 		opts.Placement, opts.OneEtcd = stack.InWorkload, true
 	}
-	s, err := stack.Up(ctx, opts)
-	if err != nil {
-		t.Fatalf("the stack does not start: %v", err)
-	}
-	t.Cleanup(func() {
-		expectRights(t, s)
-		if t.Failed() {
-			for _, c := range s.Components() {
-				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))
-			}
-		}
-		// The context of the test has ended by now.
-		if err := s.Down(context.Background()); err != nil {
-			t.Errorf("the stack does not stop: %v", err)
-		}
-	})
-	return ctx, s
+	ctx := stacktest.Context(t)
+	return ctx, stacktest.Up(ctx, t, opts, expectRights)
 }
 
 // forEachKind runs a test for each kind of scalable resource, one after the other on one stack, and checks that nothing

@@ -6,19 +6,16 @@ package install
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 )
 
 const (
@@ -40,18 +37,9 @@ var CRDs = append([]string{
 // NewStack starts a stack without an operator and without the CustomResourceDefinitions. It ends with the test.
 func NewStack(t *testing.T, placement stack.Placement) (context.Context, *stack.Stack) {
 	t.Helper()
-	g := gomega.NewWithT(t)
 	ctrl.SetLogger(logr.Discard())
-	// An interrupt ends the wait, not the process, so that the stack is stopped gracefully.
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	s, err := stack.Up(ctx, stack.Options{Dir: t.TempDir(), Placement: placement, WithoutOperator: true, WithoutCRDs: true, Kubeadm: true, Progress: t.Output()})
-	g.Expect(err).NotTo(gomega.HaveOccurred())
-	t.Cleanup(func() {
-		// The context of the test has ended by now.
-		g.Expect(s.Down(context.Background())).To(gomega.Succeed())
-	})
-	return ctx, s
+	ctx := stacktest.Context(t)
+	return ctx, stacktest.Up(ctx, t, stack.Options{Placement: placement, WithoutOperator: true, WithoutCRDs: true, Kubeadm: true})
 }
 
 // PresentCRDs returns those of CRDs that exist in the workload cluster.

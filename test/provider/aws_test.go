@@ -20,6 +20,7 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/aws"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
@@ -34,7 +35,7 @@ type onAWS struct {
 
 // The sample for AWS, unchanged, with Cluster API Provider AWS, its webhooks, the kubeadm bootstrap provider, and a simulated AWS.
 func TestAWS(t *testing.T) {
-	ctx := contextOf(t)
+	ctx := stacktest.Context(t)
 	run := newAWS(ctx, t, "aws")
 	runSteps(ctx, t, []step{
 		{"all offerings of the sample are accepted", run.becomeReady(48)},
@@ -57,13 +58,13 @@ func newAWS(ctx context.Context, t *testing.T, sample string) *onAWS {
 	}
 	t.Cleanup(cloud.Stop)
 	t.Cleanup(func() { g.Expect(cloud.Unknown()).To(BeEmpty(), "requests that the simulated AWS does not know") })
-	s := newStack(ctx, t, stack.Options{Kubeadm: true, Provider: &stack.Provider{
+	s := stacktest.Up(ctx, t, stack.Options{Kubeadm: true, Provider: &stack.Provider{
 		Dir: "cluster-api-provider-aws", Contract: "v1beta1", Versions: "v1beta1_v1beta2", Limited: true,
 		// The provider looks at instances when its caches are read again, by default after 10 minutes, and at Auto Scaling groups every
 		// three minutes.
 		Arguments: []string{"--feature-gates=EKS=false,MachinePoolMachines=true", "--sync-period=20s"},
 		Env:       cloud.Env(), Objects: objectsIn(g, "aws.yaml"),
-	}})
+	}}, nothingDenied)
 	runGuests(ctx, t, s, cloud.Guests)
 	createSample(ctx, t, s, sample)
 	return &onAWS{onCloud{s, awsGroup}, cloud}

@@ -14,11 +14,12 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/aws"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 )
 
 // The sample for AWS with Auto Scaling groups, unchanged. Each offering in use has a MachinePool and a group.
 func TestAWSMachinePool(t *testing.T) {
-	ctx := contextOf(t)
+	ctx := stacktest.Context(t)
 	run := newAWS(ctx, t, "aws-machinepool")
 	runSteps(ctx, t, []step{
 		{"all offerings of the sample are accepted", run.becomeReady(48)},

@@ -12,9 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,41 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// contextOf returns one that an interrupt ends, so that the stack stops gracefully.
-func contextOf(t *testing.T) context.Context {
+// nothingDenied checks that no request of a stack's operator was denied.
+func nothingDenied(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
-	t.Cleanup(stop)
-	return ctx
-}
-
-// newStack starts a stack that ends with the test. No request of its operator may have been denied.
-func newStack(ctx context.Context, t *testing.T, opts stack.Options) *stack.Stack {
-	t.Helper()
-	opts.Dir, opts.Progress = t.TempDir(), t.Output()
-	s, err := stack.Up(ctx, opts)
-	if err != nil {
-		t.Fatalf("the stack does not start: %v", err)
+	usage := &rights.Usage{}
+	if err := s.AddUsage(usage); err != nil {
+		t.Errorf("reading the audit logs: %v", err)
 	}
-	t.Cleanup(func() {
-		usage := &rights.Usage{}
-		if err := s.AddUsage(usage); err != nil {
-			t.Errorf("reading the audit logs: %v", err)
-		}
-		for i := range usage.Denied {
-			t.Errorf("a request of the operator was denied: %s", &usage.Denied[i])
-		}
-		if t.Failed() {
-			for _, c := range s.Components() {
-				t.Logf("the end of %s:\n%s", c.LogFile, c.LogTail(40))
-			}
-		}
-		// The context of the test has ended by now.
-		if err := s.Down(context.Background()); err != nil {
-			t.Errorf("the stack does not stop: %v", err)
-		}
-	})
-	return s
+	for i := range usage.Denied {
+		t.Errorf("a request of the operator was denied: %s", &usage.Denied[i])
+	}
 }
 
 // objectsIn returns the objects of a file in testdata.

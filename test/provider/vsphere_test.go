@@ -20,6 +20,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/vsphere"
 )
 
@@ -38,7 +39,7 @@ type onVSphere struct {
 // The sample for vSphere, unchanged, with Cluster API Provider vSphere, its webhooks, the kubeadm bootstrap provider, and govmomi's
 // simulated vCenter. Later steps add prices, spec.spread, devices, a remediation, a rollout and an inventory to the sample.
 func TestVSphere(t *testing.T) {
-	ctx := contextOf(t)
+	ctx := stacktest.Context(t)
 	run := newVSphere(ctx, t)
 	runSteps(ctx, t, []step{
 		{"all offerings of the sample are accepted", run.becomeReady(20)}, // six types in three zones, and one with GPUs in two
@@ -68,13 +69,13 @@ func newVSphere(ctx context.Context, t *testing.T) *onVSphere {
 	if err := os.WriteFile(credentials, fmt.Appendf(nil, "username: %s\npassword: %s\n", vsphere.User, vsphere.Password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := newStack(ctx, t, stack.Options{Kubeadm: true, Provider: &stack.Provider{
+	s := stacktest.Up(ctx, t, stack.Options{Kubeadm: true, Provider: &stack.Provider{
 		Dir: "cluster-api-provider-vsphere", Contract: "v1beta1",
 		// The provider deletes nothing for a minute after a task has failed, and retries less and less often until then, at last after
 		// 16 minutes. It also tries when its caches are read again, by default after 10 minutes.
 		Arguments: []string{"--credentials-file=" + credentials, "--sync-period=20s"},
 		Env:       []string{"HTTPS_PROXY=" + vcenter.ProxyURL()}, Objects: objectsIn(g, "vsphere.yaml"),
-	}, OperatorArgs: []string{"--ignore-dra-requests=false"}})
+	}, OperatorArgs: []string{"--ignore-dra-requests=false"}}, nothingDenied)
 	log := runGuests(ctx, t, s, vcenter.Guests)
 	addresses := &vsphere.Addresses{Management: s.Management, Pool: poolKey, Log: log}
 	for _, object := range objectsIn(g, "addresses.yaml") { // the first is the kind of the last
