@@ -8,15 +8,13 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/build"
-	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-
 	"github.com/awslabs/operatorpkg/serrors"
 	"github.com/go-logr/zapr"
 	"github.com/samber/lo"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +38,8 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/logging"
 	"sigs.k8s.io/karpenter/pkg/state/prediction"
 
+	"github.com/karpenter-capi/karpenter-capi/internal/build"
+	"github.com/karpenter-capi/karpenter-capi/internal/clients"
 	"github.com/karpenter-capi/karpenter-capi/internal/connection"
 	"github.com/karpenter-capi/karpenter-capi/internal/inventory"
 	"github.com/karpenter-capi/karpenter-capi/internal/lanes"
@@ -178,6 +178,7 @@ func newManager(ctx context.Context, config, home *rest.Config, options *Options
 	leaderConfig.QPS, leaderConfig.Burst = 0, 0
 	byObject := map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "kube-node-lease")},
+		&corev1.Node{}:          {Transform: clients.StripNodes()},
 	}
 	if !options.Core.IgnoreDRARequests {
 		byObject[&resourcev1.ResourceSlice{}] = cache.ByObject{Transform: clients.StripSlices()}
