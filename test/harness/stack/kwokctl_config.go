@@ -4,6 +4,7 @@ package stack
 
 import (
 	"os"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -33,6 +34,16 @@ type kwokctlConfig struct {
 	Options           map[string]any     `json:"options"`
 	ComponentsPatches []componentPatches `json:"componentsPatches"`
 }
+
+// kwokConfig is the part of the configuration of kwok itself that differs from its defaults.
+type kwokConfig struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Options    map[string]any `json:"options"`
+}
+
+// leasesAtOnce is how many leases of Nodes kwok renews at once.
+const leasesAtOnce = 64
 
 type componentPatches struct {
 	Name      string     `json:"name"`
@@ -107,6 +118,20 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 	if err != nil {
 		return err
 	}
+	// Each kubelet renews its lease by itself. By default, kwok renews four at once. With 2,000 Nodes and a busy API server, leases
+	// then expire.
+	kubelets, err := yaml.Marshal(kwokConfig{
+		APIVersion: config.APIVersion, Kind: "KwokConfiguration", Options: map[string]any{
+			"nodeLeaseParallelism": leasesAtOnce,
+			// kwok's defaults, which kwokctl does not add to a configuration.
+			"podPlayStageParallelism": 4, "nodePlayStageParallelism": 4, "podsOnNodeSyncParallelism": 1,
+			"enablePodsOnNodeSyncListPager": true, "enableDebuggingHandlers": true, "enableProfilingHandler": true,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	data = slices.Concat(data, []byte("---\n"), kubelets)
 	if err := os.WriteFile(policyFile, []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}

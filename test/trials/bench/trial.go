@@ -83,15 +83,15 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 	return nil
 }
 
-// mostWithHeartbeats is how many Nodes can have the heartbeats of real ones. With 5,000, kwok would send more than 300 requests a
-// second for them, which is more than two cores can do.
+// mostWithHeartbeats is how many Nodes can have the heartbeats of real ones. With 5,000, kwok would renew 500 leases a second,
+// which is more than two cores can do; with a factor of 20, it renews 25.
 const mostWithHeartbeats = 1000
 
 // stackOptions returns the options of the stack of a variant.
 func stackOptions(dir string, of variant, size size) (stack.Options, error) {
 	options := stack.Options{Dir: dir, OperatorArgs: []string{"--enable-profiling=true"}}
 	if size.n > mostWithHeartbeats {
-		options.HeartbeatFactor = 5
+		options.HeartbeatFactor = 20
 	}
 	switch of.component {
 	case "":
