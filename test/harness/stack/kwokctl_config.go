@@ -100,7 +100,11 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 				{Key: "max-mutating-requests-inflight", Value: "20", Override: true},
 			}},
 			// There is one of each. With a lease, it would end if a killed API server takes long to restart.
-			{Name: ControllerManager, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: ControllerManager, ExtraArgs: []extraArg{
+				{Key: "leader-elect", Value: "false"},
+				// The heartbeatFactor would apply to this as well, so that a Node keeps a taint for long after it is ready.
+				{Key: "node-monitor-period", Value: "5s", Override: true},
+			}},
 			{Name: Scheduler, ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 			{Name: kwokController, ExtraArgs: []extraArg{
 				{Key: "manage-all-nodes", Value: "false", Override: true},
