@@ -9,7 +9,7 @@ import (
 
 // StripNodes returns the transform of Nodes in the cache. It removes what neither core nor this operator reads: managed fields,
 // and the images, of which a kubelet reports up to 50 (kubernetes: pkg/kubelet/apis/config/v1beta1/defaults.go,
-// NodeStatusMaxImages). Core copies each Node about ten times when it looks for Nodes to disrupt, every 10 seconds (karpenter:
+// NodeStatusMaxImages). Core copies each Node several times when it looks for Nodes to disrupt, every 10 seconds (karpenter:
 // pkg/controllers/disruption/helpers.go).
 func StripNodes() toolscache.TransformFunc {
 	return func(in any) (any, error) {

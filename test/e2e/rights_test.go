@@ -15,6 +15,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
@@ -29,13 +30,7 @@ func expectRights(t *testing.T, s *stack.Stack) {
 	t.Helper()
 	usageMutex.Lock()
 	defer usageMutex.Unlock()
-	denied := len(usage.Denied)
-	if err := s.AddUsage(usage); err != nil {
-		t.Errorf("reading the audit logs: %v", err)
-	}
-	for i := range usage.Denied[denied:] {
-		t.Errorf("a request of the operator was denied: %s", &usage.Denied[denied+i])
-	}
+	stacktest.AddUsage(t, s, usage)
 }
 
 // reportRights writes bin/rights.txt. After a run of all tests, it returns an error if rights were neither used nor

@@ -25,6 +25,7 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stacktest"
 	"github.com/karpenter-capi/karpenter-capi/test/manifests/charts"
 )
 
@@ -46,13 +47,7 @@ func TestMain(m *testing.M) {
 // nothingDenied checks that no request of a stack's operator was denied.
 func nothingDenied(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	usage := &rights.Usage{}
-	if err := s.AddUsage(usage); err != nil {
-		t.Errorf("reading the audit logs: %v", err)
-	}
-	for i := range usage.Denied {
-		t.Errorf("a request of the operator was denied: %s", &usage.Denied[i])
-	}
+	stacktest.AddUsage(t, s, &rights.Usage{})
 }
 
 // objectsIn returns the objects of a file in testdata.

@@ -75,7 +75,7 @@ type Checker struct {
 	// machines counts all Machines that ever existed.
 	machines int
 	// surplus counts those of them that were created while their MachineSet had as many as its replicas, and extra has
-	// the names of those for which no Machine has left yet, by the key of the MachineSet.
+	// the names of those that no replicas count yet and for which no Machine has left, by the key of the MachineSet.
 	surplus int
 	extra   map[string][]string
 

@@ -243,6 +243,16 @@ func TestLosses(t *testing.T) {
 		"the surplus one is marked, and another deleted": {
 			steps: []step{chosen("o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
 		},
+		"one of a claim that ends is deleted, and then another": {
+			steps: []step{deleted(NodeClaim, "a"), deleted(Machine, "m"), deleted(Machine, "n")}, broken: []Rule{WrongDelete},
+		},
+		"one that ends is marked, and another deleted": {steps: []step{deleted(NodeClaim, "a"), chosen("m"), deleted(Machine, "n")}, losses: 1},
+		"another is deleted after one more was created for more replicas": {
+			steps: []step{set(4), of("s", "p"), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
+		},
+		"another is deleted after one more was created twice": {
+			steps: []step{set(4), of("s", "p"), of("s", "q"), deleted(Machine, "m"), deleted(Machine, "n")}, losses: 1, broken: []Rule{WrongDelete},
+		},
 		"another is marked": {steps: []step{chosen("m")}, broken: []Rule{WrongDelete}},
 		"one with a Node is deleted": {
 			steps: []step{change(Machine, "m", func(o *Object) { o.Node = "m" }), deleted(Machine, "m")}, broken: []Rule{WrongDelete},

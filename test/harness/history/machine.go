@@ -14,10 +14,11 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 	after := change.Object
 	if before == nil && after != nil {
 		c.machines++
-		if c.exceedsReplicas(change.Key, after) {
+		if set := setOf(change.Key, after); c.exceedsReplicas(change.Key, after) {
 			c.surplus++
-			set := setOf(change.Key, after)
 			c.extra[set] = append(c.extra[set], after.Name)
+		} else {
+			delete(c.extra, set) // the MachineSet has seen replicas that count them
 		}
 	}
 	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
@@ -28,11 +29,18 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 		c.learn(after)
 	}
 	if before.Live() && !after.Live() {
-		c.checkDeleted(change, before)
-		if before.Claim == "" {
-			c.takeExtra(setOf(change.Key, before))
+		surplus := ""
+		if before.Claim == "" || !isMark(change) {
+			surplus = c.takeExtra(setOf(change.Key, before))
 		}
+		c.checkDeleted(change, before, surplus)
 	}
+}
+
+// isMark reports whether a Machine that is now leaving was only marked for deletion. If it serves a claim, the replicas that
+// are lowered then are its own.
+func isMark(change Change) bool {
+	return change.Kind == Machine && change.Object != nil && change.Object.Deleted.IsZero()
 }
 
 // setOf returns the key of the MachineSet of a Machine; empty if it has none.
@@ -73,7 +81,7 @@ func (c *Checker) exceedsReplicas(key string, machine *Object) bool {
 // of them.
 func (c *Checker) observeInstance(change Change, before *Object) {
 	if machine := c.objects[Machine][change.Key]; before.Live() && !change.Object.Live() && machine.Live() {
-		c.checkDeleted(change, machine)
+		c.checkDeleted(change, machine, "")
 	}
 }
 
@@ -116,8 +124,9 @@ func (c *Checker) checkTaken(change Change, before, after *Object) {
 
 // checkDeleted checks that a Machine that is now leaving (it or its instance is being deleted, or it is marked for
 // deletion) does not serve a live claim. A second Machine of a claim is allowed to leave unless the claim has its
-// provider ID; so is one that has failed.
-func (c *Checker) checkDeleted(change Change, machine *Object) {
+// provider ID; so is one that has failed. If a surplus Machine is given, a MachineSet can have deleted this one in its
+// place, which it does only before a Machine has a Node.
+func (c *Checker) checkDeleted(change Change, machine *Object, surplus string) {
 	for _, claim := range c.sortedClaims() {
 		own := machine.ProviderID != "" && machine.ProviderID == claim.ProviderID
 		if !claim.Live() || (machine.Claim != claim.UID && !own) || c.failed(change.Key, machine, change.Seen) {
@@ -127,31 +136,22 @@ func (c *Checker) checkDeleted(change Change, machine *Object) {
 			continue
 		}
 		what, how := "", "deleted"
-		switch after := change.Object; {
+		switch {
 		case change.Kind != Machine:
 			what = "the instance of "
-		case after != nil && after.Deleted.IsZero():
+		case isMark(change):
 			how = "marked for deletion"
 		}
 		found := violation(change, WrongDelete, machine.Name, "%sMachine %s (%s) was %s while it served NodeClaim %s (%s), which was alive",
 			what, change.Key, state(machine), how, claim.Name, state(claim))
-		if surplus := c.lostFor(change, machine); surplus != "" {
-			found.Text += ", in the place of Machine " + surplus + ", which is surplus"
-			c.losses = append(c.losses, found)
+		if surplus == "" || isMark(change) || machine.Node != "" {
+			c.violations = append(c.violations, found)
 			continue
 		}
-		c.violations = append(c.violations, found)
+		found.Text += ", in the place of Machine " + surplus + ", which is surplus"
+		c.losses = append(c.losses, found)
+		surplus = ""
 	}
-}
-
-// lostFor returns the surplus Machine in whose place a MachineSet can have deleted another one, which it does only
-// before it has a Node; empty if there is none.
-func (c *Checker) lostFor(change Change, machine *Object) string {
-	marked := change.Object != nil && change.Object.Deleted.IsZero()
-	if change.Kind != Machine || marked || machine.Node != "" {
-		return ""
-	}
-	return c.takeExtra(setOf(change.Key, machine))
 }
 
 // claimName returns the name of a claim, which may no longer exist.

@@ -27,19 +27,12 @@ rules:
 - level: Metadata
 `
 
-// kwokctlConfig is the part of kwokctl's configuration that differs from its defaults.
-type kwokctlConfig struct {
+// configuration is the part of the configuration of kwokctl, or of kwok itself, that differs from its defaults.
+type configuration struct {
 	APIVersion        string             `json:"apiVersion"`
 	Kind              string             `json:"kind"`
 	Options           map[string]any     `json:"options"`
-	ComponentsPatches []componentPatches `json:"componentsPatches"`
-}
-
-// kwokConfig is the part of the configuration of kwok itself that differs from its defaults.
-type kwokConfig struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Options    map[string]any `json:"options"`
+	ComponentsPatches []componentPatches `json:"componentsPatches,omitempty"`
 }
 
 // leasesAtOnce is how many leases of Nodes kwok renews at once.
@@ -62,7 +55,7 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 	if cp.nodes {
 		components = append(components, Scheduler, kwokController)
 	}
-	config := kwokctlConfig{
+	config := configuration{
 		APIVersion: "config.kwok.x-k8s.io/v1alpha1",
 		Kind:       "KwokctlConfiguration",
 		Options: map[string]any{
@@ -124,7 +117,7 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 	}
 	// Each kubelet renews its lease by itself. By default, kwok renews four at once. With 2,000 Nodes and a busy API server, leases
 	// then expire.
-	kubelets, err := yaml.Marshal(kwokConfig{
+	kubelets, err := yaml.Marshal(configuration{
 		APIVersion: config.APIVersion, Kind: "KwokConfiguration", Options: map[string]any{
 			"nodeLeaseParallelism": leasesAtOnce,
 			// kwok's defaults, which kwokctl does not add to a configuration.

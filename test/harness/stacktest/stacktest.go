@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/karpenter-capi/karpenter-capi/test/harness/rights"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
@@ -23,6 +24,18 @@ func Context(t *testing.T) context.Context {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
 	return ctx
+}
+
+// AddUsage adds the requests of a stack's operator to the usage of its rights, and fails the test for each that was denied.
+func AddUsage(t *testing.T, s *stack.Stack, usage *rights.Usage) {
+	t.Helper()
+	denied := len(usage.Denied)
+	if err := s.AddUsage(usage); err != nil {
+		t.Errorf("reading the audit logs: %v", err)
+	}
+	for i := range usage.Denied[denied:] {
+		t.Errorf("a request of the operator was denied: %s", &usage.Denied[denied+i])
+	}
 }
 
 // Up starts a stack in a folder of the test. When the test ends, checks run, then a failed test shows the end of each

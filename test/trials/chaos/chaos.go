@@ -54,9 +54,7 @@ func chaos(ctx context.Context, s *trial) (string, error) {
 	if err != nil {
 		return "", errors.Join(trialErr, err)
 	}
-	for _, loss := range losses {
-		s.Tell("known race of Cluster API: %s", loss)
-	}
+	s.TellLosses(losses)
 	counts := fmt.Sprintf("kills=%d claims=%d machines_leaked=%d double_links=%d wrong_deletes=%d lost_to_surplus=%d",
 		kills, recorder.Claims(), verdict.Count(history.Leak), verdict.Count(history.DoubleLink), verdict.Count(history.WrongDelete), len(losses))
 	if trialErr != nil || len(verdict) > 0 {

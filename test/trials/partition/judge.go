@@ -28,7 +28,8 @@ func (t *trial) judge(ctx context.Context, r *row, before observed) error {
 
 // judgeEnd does the same when everything has settled, and adds what must not exist then.
 func (t *trial) judgeEnd(ctx context.Context, r *row, before observed) error {
-	violations, _, err := t.Violations(t.recorder)
+	violations, losses, err := t.Violations(t.recorder)
+	t.TellLosses(losses)
 	left, leftErr := t.Leftovers(ctx, t.recorder)
 	return errors.Join(err, leftErr, t.judgeAll(ctx, r, before, append(violations[before.violations:], left...)))
 }

@@ -86,6 +86,13 @@ func (s *Scene) Violations(recorder *history.Recorder) (violations Verdict, loss
 	return violations, losses, nil
 }
 
+// TellLosses prints losses, which do not make a run fail.
+func (s *Scene) TellLosses(losses []history.Violation) {
+	for _, loss := range losses {
+		s.Tell("a known race of Cluster API: %s", loss)
+	}
+}
+
 // split separates the losses that others than Cluster API caused, which are violations.
 func split(found []history.Violation, requests []audit.Entry) (violations, losses []history.Violation) {
 	return lo.FilterReject(found, func(loss history.Violation, _ int) bool {
