@@ -121,6 +121,6 @@ func (r *handover) expectNoViolation(ctx context.Context, g *WithT) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(append(violations, r.recorder.End()...)).To(BeEmpty())
 	// No Machine is kept for another claim, and none fails.
-	g.Expect(r.w.machinesEver()-r.recorder.Surplus()).To(BeNumerically("<=", r.recorder.Claims()), "Machines that ever existed, one for each claim at most")
+	g.Expect(r.recorder.Requested()).To(BeNumerically("<=", r.recorder.Claims()), "Machines that replicas asked for, one for each claim at most")
 	g.Expect(r.w.everMarked()).To(BeEmpty(), "unavailable offerings")
 }

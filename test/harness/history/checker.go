@@ -78,6 +78,8 @@ type Checker struct {
 	// the names of those that no replicas count yet and for which no Machine has left, by the key of the MachineSet.
 	surplus int
 	extra   map[string][]string
+	// replaced follows those that were created for one that has disappeared as planned.
+	replaced replacements
 
 	violations, losses []Violation
 }
@@ -85,12 +87,13 @@ type Checker struct {
 // NewChecker returns a checker for a history that begins without objects.
 func NewChecker(rules Rules) *Checker {
 	return &Checker{
-		rules:   rules,
-		objects: map[Kind]map[string]*Object{NodeClaim: {}, Machine: {}, MachineSet: {}, MachineDeployment: {}, MachinePool: {}, SimulatedMachine: {}},
-		claims:  map[types.UID]*Object{},
-		served:  map[types.UID][]types.UID{},
-		known:   map[types.UID][]string{},
-		extra:   map[string][]string{},
+		rules:    rules,
+		objects:  map[Kind]map[string]*Object{NodeClaim: {}, Machine: {}, MachineSet: {}, MachineDeployment: {}, MachinePool: {}, SimulatedMachine: {}},
+		claims:   map[types.UID]*Object{},
+		served:   map[types.UID][]types.UID{},
+		known:    map[types.UID][]string{},
+		extra:    map[string][]string{},
+		replaced: replacements{released: map[string]bool{}, counted: map[string]int32{}},
 	}
 }
 
@@ -107,6 +110,9 @@ func (c *Checker) Observe(change Change) (before *Object) {
 		c.observeClaim(change, before)
 	case Machine:
 		c.observeMachine(change, before)
+		c.observeReplaced(change, before)
+	case MachineSet:
+		c.observeReplicas(change, before)
 	case SimulatedMachine:
 		c.observeInstance(change, before)
 	}
@@ -124,12 +130,10 @@ func (c *Checker) Losses() []Violation { return slices.Clone(c.losses) }
 // Claims returns how many claims ever existed.
 func (c *Checker) Claims() int { return c.launched }
 
-// Machines returns how many Machines ever existed.
-func (c *Checker) Machines() int { return c.machines }
-
-// Surplus returns how many Machines were created while their MachineSet had as many Machines as replicas. Nobody asks for
-// these: the cache of Cluster API's MachineSet controller lacked a Machine (docs/design/deletion.md).
-func (c *Checker) Surplus() int { return c.surplus }
+// Requested returns how many Machines ever existed that replicas asked for on purpose. It excludes those that a MachineSet
+// created while it had as many as its replicas, because its cache lacked one, and those in the place of a marked Machine that
+// replicas did not count before, and counted for a new claim when it disappeared (docs/design/deletion.md, "Races that remain").
+func (c *Checker) Requested() int { return c.machines - c.surplus - c.replaced.created }
 
 // UIDs returns the UIDs of all existing objects of a kind.
 func (c *Checker) UIDs(kind Kind) []types.UID {

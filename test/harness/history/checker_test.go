@@ -220,11 +220,41 @@ func TestSurplus(t *testing.T) {
 		"of no MachineSet":                   {steps: []step{set(1), of("s", "a"), machine("b")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := replay(tc.steps).Surplus(); got != tc.want {
+			if got := replay(tc.steps).surplus; got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}
+}
+
+func TestReplaced(t *testing.T) {
+	// A MachineSet has two Machines. One is marked, and replicas do not count it.
+	marked := []step{set(2), of("s", "a"), of("s", "b"), chosen("b"), set(1)}
+	for name, tc := range map[string]struct {
+		steps []step
+		want  int
+	}{
+		"it disappears after a claim was added":                      {steps: []step{set(3), deleted(Machine, "b"), gone(Machine, "b"), of("s", "c"), of("s", "d")}, want: 1},
+		"it disappears later":                                        {steps: []step{set(3), of("s", "c"), gone(Machine, "b"), of("s", "d")}, want: 1},
+		"it disappears, and replicas are lowered":                    {steps: []step{set(3), of("s", "c"), gone(Machine, "b"), set(2)}},
+		"it disappears, replicas are lowered, then raised":           {steps: []step{set(3), of("s", "c"), gone(Machine, "b"), set(2), set(3), of("s", "d")}},
+		"it disappears before a claim is added":                      {steps: []step{gone(Machine, "b"), set(2), of("s", "c")}},
+		"it stays":                                                   {steps: []step{set(3), of("s", "c"), set(4), of("s", "d")}},
+		"it disappears, and another Machine disappears with no mark": {steps: []step{set(3), gone(Machine, "b"), gone(Machine, "a"), of("s", "c"), of("s", "d"), of("s", "e")}, want: 1},
+		"a Machine of another MachineSet is created":                 {steps: []step{set(3), of("s", "c"), gone(Machine, "b"), of("other", "d")}},
+		"the MachineSet is removed and created again":                {steps: []step{set(3), of("s", "c"), gone(Machine, "b"), gone(MachineSet, "s"), set(3), of("s", "d")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := replay(append(slices.Clone(marked), tc.steps...)).replaced.created; got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+	t.Run("one that replicas always counted disappears", func(t *testing.T) {
+		if got := replay([]step{set(2), of("s", "a"), of("s", "b"), chosen("b"), gone(Machine, "b"), of("s", "c")}).replaced.created; got != 0 {
+			t.Errorf("got %d, want 0", got)
+		}
+	})
 }
 
 func TestLosses(t *testing.T) {

@@ -68,13 +68,7 @@ func (c *Checker) exceedsReplicas(key string, machine *Object) bool {
 	if set == nil {
 		return false
 	}
-	machines := int32(0)
-	for other, object := range c.objects[Machine] {
-		if setOf(other, object) == name {
-			machines++
-		}
-	}
-	return machines > set.Replicas
+	return len(c.machinesOf(name)) > int(set.Replicas)
 }
 
 // observeInstance checks that an instance is deleted only after its Machine: a MachinePool's provider could remove any

@@ -74,18 +74,11 @@ func (r *Recorder) Claims() int {
 	return r.checker.Claims()
 }
 
-// Machines returns how many Machines ever existed.
-func (r *Recorder) Machines() int {
+// Requested returns how many Machines ever existed that replicas asked for: see Checker.Requested.
+func (r *Recorder) Requested() int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	return r.checker.Machines()
-}
-
-// Surplus returns how many of them no replicas asked for: see Checker.Surplus.
-func (r *Recorder) Surplus() int {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.checker.Surplus()
+	return r.checker.Requested()
 }
 
 // UIDs returns the sorted UIDs of all existing objects of a kind.

@@ -17,7 +17,7 @@ type observed struct {
 
 func (t *trial) observe() (observed, error) {
 	violations, _, err := t.Violations(t.recorder)
-	return observed{len(violations), len(t.observer.everLost()), t.recorder.Claims(), t.recorder.Machines() - t.recorder.Surplus()}, err
+	return observed{len(violations), len(t.observer.everLost()), t.recorder.Claims(), t.recorder.Requested()}, err
 }
 
 // judge adds to a row what happened since a round began.
@@ -35,8 +35,8 @@ func (t *trial) judgeEnd(ctx context.Context, r *row, before observed) error {
 }
 
 func (t *trial) judgeAll(ctx context.Context, r *row, before observed, violations scene.Verdict) error {
-	// Each claim has one Machine. Some have none, because they are deleted before. What no replicas asked for is Cluster API's.
-	surplus := max(0, (t.recorder.Machines()-t.recorder.Surplus()-before.machines)-(t.recorder.Claims()-before.claims))
+	// Each claim has one Machine. Some have none, because they are deleted before. What replicas did not ask for is Cluster API's.
+	surplus := max(0, (t.recorder.Requested()-before.machines)-(t.recorder.Claims()-before.claims))
 	if surplus > 0 {
 		r.problem("%d more Machines than NodeClaims were created", surplus)
 	}
