@@ -42,7 +42,7 @@ const (
 	// TookTooLong is a Machine without a provider ID after launchTimeoutSeconds.
 	TookTooLong Reason = "it has not become a Node within launchTimeoutSeconds"
 	// InstanceIsGone is a Machine that never becomes a Node.
-	InstanceIsGone Reason = "its instance no longer exists"
+	InstanceIsGone Reason = "its instance or its infrastructure object no longer exists"
 	// HadPods is a Machine whose claim ends.
 	HadPods Reason = "it has a Node, and Pods of its NodeClaim may run there"
 	// SpareTTLEnds is a Machine that no claim has needed. It is also when the Machine is due.

@@ -140,14 +140,10 @@ func onlySpare(state *State) bool {
 	return kept <= int(state.Replicas)
 }
 
+// countLive returns how many Machines a MachineSet may not delete. One that has lost its infrastructure object counts until it is
+// marked, because with lower replicas the MachineSet could delete another one before that.
 func countLive(machines []Machine) int {
-	live := 0
-	for _, machine := range machines {
-		if !machine.leaves() {
-			live++
-		}
-	}
-	return live
+	return lo.CountBy(machines, func(m Machine) bool { return !m.Leaving && !m.Ending })
 }
 
 // Pool is the Scaling of a MachinePool, on whose replicas its infrastructure provider acts. Nothing

@@ -10,7 +10,7 @@ func (w *simulation) serves(m simMachine) bool {
 	if c == nil && m.Claim == "" && m.HasNode { // a user has removed the link
 		c = find(w.now.claims, func(c simClaim) bool { return c.ProviderID == m.ProviderID })
 	}
-	if c == nil || c.Leaving || m.leaving() {
+	if c == nil || c.Leaving || m.leaving() || w.isOrphan(m) {
 		return false
 	}
 	for _, other := range w.now.machines {
@@ -42,10 +42,10 @@ func (w *simulation) check() {
 		if m.ProviderID != "" && m.Claim != "" && c != nil && !c.Leaving && m.Claim != c.UID && !m.leaving() {
 			w.fail("claim %s has the provider ID of Machine %s, which is linked to claim %q", c.UID, m.Name, m.Claim)
 		}
-		if other := machineOf[m.Claim]; m.Claim != "" && other != "" && !m.leaving() && !w.forgets {
+		if other := machineOf[m.Claim]; m.Claim != "" && other != "" && !m.leaving() && !w.isOrphan(m) && !w.forgets {
 			w.fail("claim %s has two Machines, %s and %s", m.Claim, other, m.Name)
 		}
-		if !m.leaving() {
+		if !m.leaving() && !w.isOrphan(m) {
 			machineOf[m.Claim] = m.Name
 		}
 	}

@@ -72,8 +72,10 @@ func (w *simulation) scaleSets() {
 			continue
 		}
 		var machines []model.Machine
+		fails := false // and then it does not report that it has acted
 		for _, m := range w.view(w.provider).machines {
 			if m.set == s.name {
+				fails = fails || w.isOrphan(m) && !m.deleting
 				machines = append(machines, model.Machine{Name: m.Name, Created: m.Created, Deleting: m.deleting, DeleteAnnotation: m.Marked, Healthy: m.HasNode})
 			}
 		}
@@ -85,7 +87,9 @@ func (w *simulation) scaleSets() {
 			w.remove(name, s.replicas, s.countedFrom)
 		}
 		set := w.set(s.name)
-		set.observed, set.machines = max(set.observed, s.generation), int32(len(machines))
+		if set.machines = int32(len(machines)); !fails {
+			set.observed = max(set.observed, s.generation)
+		}
 		set.blocked = w.blocked && len(machines) < int(s.replicas)
 		if w.wrote(); create > 0 || len(remove) > 0 {
 			w.ownWrites = w.latest()
@@ -115,7 +119,7 @@ func (w *simulation) remove(name string, replicas int32, countedFrom int) {
 	}
 	known := slices.ContainsFunc(w.history[countedFrom].machines, func(seen simMachine) bool {
 		now := w.machine(seen.Name)
-		return w.lost[seen.Name] && !seen.InstanceGone && (now == nil || now.InstanceGone)
+		return w.lost[seen.Name] && (w.isOrphan(seen) || !seen.InstanceGone) && (now == nil || now.InstanceGone && !w.isOrphan(*now))
 	})
 	w.lost[name] = w.lost[name] || known // it can be a marked one that replicas count
 	if w.serves(*m) || isOwn(*m) {
@@ -158,7 +162,7 @@ func (w *simulation) makeMachines() {
 // boot brings a Machine one step closer to its Node, also one that is being deleted.
 func (w *simulation) boot(m *simMachine) {
 	switch {
-	case m.unfit():
+	case m.unfit() || w.isOrphan(*m):
 	case m.ProviderID == "":
 		m.ProviderID = "real://" + m.Name
 	case !m.joined:

@@ -74,7 +74,7 @@ func (w *simulation) addScaling(plan Plan, c caches, v snapshot, add func(text, 
 			add("note", name, func() bool { return w.note(name, v) })
 		}
 	}
-	for _, name := range plan.Marks {
+	for _, name := range slices.Concat(plan.Marks, plan.Lost) {
 		add("mark", name, func() bool { return w.mark(name, v) })
 	}
 	for _, name := range plan.Deletable {
@@ -135,7 +135,7 @@ func (w *simulation) asSeen(name string, v snapshot) *simMachine {
 
 func (w *simulation) link(l Link, v snapshot) bool {
 	m, c := w.asSeen(l.Machine, v), w.claim(l.Claim.UID)
-	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() })
+	hasOther := slices.ContainsFunc(w.now.machines, func(m simMachine) bool { return m.Claim == l.Claim.UID && !m.leaving() && !w.isOrphan(m) })
 	if m == nil || c == nil || c.Leaving || hasOther && !w.forgets || w.blocks && w.now.md != v.md {
 		return false
 	}

@@ -115,6 +115,8 @@ type options struct {
 	own int
 	// blocks lets the preflight checks of the MachineSet fail at times.
 	blocks bool
+	// orphans lets booting Machines of a MachineSet lose their infrastructure object.
+	orphans bool
 	// forgets lets the operator link a second Machine to a claim. A new process can do that if its
 	// caches lack the first link.
 	forgets bool
@@ -175,6 +177,9 @@ func newWorld(seed int64, opts options) *simulation {
 
 func (w *simulation) time() time.Time { return start.Add(time.Duration(w.step/32) * time.Second) }
 func (w *simulation) latest() int     { return len(w.history) - 1 }
+
+// isOrphan reports whether a Machine of a MachineSet has lost its infrastructure object.
+func (w *simulation) isOrphan(m simMachine) bool { return w.pool == nil && m.InstanceGone }
 
 // wrote ends the step of an actor. Its changes are a new version.
 func (w *simulation) wrote() {

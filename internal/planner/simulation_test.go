@@ -153,6 +153,8 @@ func (w *simulation) disturb(choice, maxClaims int) {
 		case choice < 9:
 			w.lost[m.Name] = w.lost[m.Name] || !m.deleting && !m.Hooked && (!m.drain || !m.HasNode)
 			m.deleting = true
+		case choice < 10 && w.orphans && m.ProviderID == "" && !m.leaving():
+			m.InstanceGone = true
 		case choice < 10:
 			m.Failure = lo.Ternary(m.unfit() || m.ProviderID == "", hasFailed, failure.Failure{})
 		case choice < 17:
@@ -193,7 +195,8 @@ func TestSimulation(t *testing.T) {
 		seeds int64
 		of    []options
 	}{
-		"a MachineSet":         {20000, []options{{}, {forgets: true}}},
+		"a MachineSet": {20000, []options{{}, {forgets: true}}},
+		"a MachineSet that loses infrastructure objects": {20000, []options{{orphans: true}, {orphans: true, forgets: true}}},
 		"a pool":               {20000, []options{{pool: strict}, {pool: likeAzure}, {pool: strict, forgets: true}, {pool: likeAzure, forgets: true}}},
 		"an adopted resource":  {5000, []options{{own: 1}, {own: 2}, {own: 3}, {own: 2, forgets: true}}},
 		"a blocked MachineSet": {20000, []options{{blocks: true}, {blocks: true, forgets: true}}},

@@ -20,7 +20,7 @@ func (w *simulation) state(v snapshot) State {
 	}
 	for _, m := range v.machines {
 		m.Leaving, m.SpareSince = m.leaving(), lo.Ternary(w.step-m.spareSince >= spareSteps, start, now)
-		m.InstanceGone = m.InstanceGone && m.Leaving
+		m.InstanceGone = m.InstanceGone && (m.Leaving || w.isOrphan(m))
 		m.LeavingSince = lo.Ternary(w.pool != nil && m.Marked && w.providerKnows(m.Name), start, now)
 		state.Machines = append(state.Machines, m.Machine)
 	}

@@ -150,8 +150,9 @@ type Machine struct {
 	SpareSince time.Time
 	// Marked reports whether a leaving Machine is marked for deletion, and Hooked whether a hook keeps its instance.
 	Marked, Hooked bool
-	// InstanceGone reports whether its instance no longer exists or, if the Machine is leaving, is being deleted. A Machine
-	// that is not leaving never becomes a Node then.
+	// InstanceGone reports whether its instance no longer exists or, if the Machine of a pool is leaving, is being deleted. A
+	// Machine that is not leaving never becomes a Node then. A Machine of a MachineSet has lost its infrastructure object
+	// before that was provisioned.
 	InstanceGone bool
 	// ResumedAt is when Cluster API resumed work on the paused Machine; zero if that is not known.
 	ResumedAt time.Time

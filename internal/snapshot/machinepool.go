@@ -105,7 +105,7 @@ func readInstance(ctx context.Context, clusters *clients.Clusters, machine *clus
 	return instance, nil
 }
 
-// neverBoots reports whether a Machine without a Node has lost its instance. In a pool, the instance exists before
+// neverBoots reports whether a Machine without a Node has lost its instance. The instance exists before
 // the Machine. A Machine with a Node does not count: its Node is deleted with the instance, and its claim with the
 // Node.
 func neverBoots(ctx context.Context, clusters *clients.Clusters, machine *clusterv1.Machine) bool {

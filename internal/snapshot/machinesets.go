@@ -41,6 +41,7 @@ func (s *Snapshot) readMachineSets(ctx context.Context, clusters *clients.Cluste
 	deployment := s.Resource.API().(*clusterv1.MachineDeployment)
 	state.Stall = stallOf(deployment, sets)
 	s.setEnding(deployment, sets)
+	s.setOrphans(ctx, clusters)
 	s.Ending = scalable.CreatesNothing(deployment, sets) && len(s.Machines) > 0
 	scaling.Blocked = len(sets) == 1 && certainlyBlocked(s, SetOf(&sets[0]))
 	scaling.LoweredAt, _ = scalable.ReplicasLoweredAt(s.Resource)
@@ -99,6 +100,24 @@ func (s *Snapshot) setEnding(deployment *clusterv1.MachineDeployment, machineSet
 	for i := range s.State.Machines {
 		read := &s.State.Machines[i]
 		read.Ending = !deployment.DeletionTimestamp.IsZero() || deleted.Has(OwnerOf(s.Machines[read.Name]))
+	}
+}
+
+// setOrphans sets which Machines have lost their infrastructure object before it was provisioned. If the MachineSet
+// controller gets no answer when it creates a Machine, it deletes the infrastructure object again, or it does so later, because
+// its cache lacks the Machine (Cluster API: core/reconcilers/machineset/machineset_controller.go, createMachines and
+// cleanupOrphanedBootstrapConfigsInfraMachines). The Machine controller then waits for that object forever
+// (core/reconcilers/machine/machine_controller_phases.go, reconcileInfrastructure). Machines of an adopted MachineDeployment that
+// serve no claim stay as they are.
+func (s *Snapshot) setOrphans(ctx context.Context, clusters *clients.Clusters) {
+	for i := range s.State.Machines {
+		read := &s.State.Machines[i]
+		waits := read.ProviderID == "" && read.Infrastructure.Status == metav1.ConditionFalse &&
+			read.Infrastructure.Reason == clusterv1.MachineInfrastructureDoesNotExistReason
+		others := scalable.Adopted(s.Resource) && read.Claim == "" && !read.Leaving
+		if waits && !others && s.State.MayStall(*read) {
+			read.InstanceGone = neverBoots(ctx, clusters, s.Machines[read.Name])
+		}
 	}
 }
 

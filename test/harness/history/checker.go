@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // Rule is an invariant that a violation breaks. The numbers below are those of the invariants in the design.
@@ -175,15 +176,19 @@ func (c *Checker) servedByAnother(claim types.UID, machine *Object) *Object {
 	return nil
 }
 
-// failed reports whether a Machine has failed: its infrastructure reports a failure, or it has been without a Node for
-// too long.
+// failed reports whether a Machine has failed: its infrastructure reports a failure or no longer exists, or it has been
+// without a Node for too long.
 func (c *Checker) failed(key string, machine *Object, at time.Time) bool {
 	if slices.Contains(c.rules.Failures, machine.Failed) {
 		return true
 	}
 	// Machine and instance have the same name, whichever of them Cluster API created for the other.
-	if instance := c.objects[SimulatedMachine][key]; instance != nil && slices.Contains(c.rules.Failures, instance.Failed) {
+	instance := c.objects[SimulatedMachine][key]
+	if instance != nil && slices.Contains(c.rules.Failures, instance.Failed) {
 		return true
+	}
+	if instance == nil && machine.ProviderID == "" && machine.Failed == clusterv1.MachineInfrastructureDoesNotExistReason {
+		return true // Cluster API has deleted it, and waits for it forever
 	}
 	return c.rules.LaunchTimeout > 0 && machine.Node == "" && at.Sub(machine.Created) >= c.rules.LaunchTimeout
 }

@@ -120,6 +120,16 @@ func TestObserve(t *testing.T) {
 			steps: []step{claim("a"), machine("m"), linkTo("m", "a"), chosen("m"), deleted(Machine, "m")},
 			want:  []Rule{WrongDelete},
 		},
+		"a Machine without an instance, which Cluster API waits for, is marked": {steps: []step{
+			claim("a"), machine("m"), linkTo("m", "a"), change(Machine, "m", func(o *Object) { o.Failed = "ObjectDoesNotExist" }), chosen("m"),
+		}},
+		"the same, and the instance exists": {
+			steps: []step{
+				claim("a"), machine("m"), linkTo("m", "a"), change(SimulatedMachine, "m", func(*Object) {}),
+				change(Machine, "m", func(o *Object) { o.Failed = "ObjectDoesNotExist" }), chosen("m"),
+			},
+			want: []Rule{WrongDelete},
+		},
 		"a Machine that is being deleted is linked": {
 			steps: []step{claim("a"), machine("m"), chosen("m"), linkTo("m", "a")},
 			want:  []Rule{WrongDelete},
