@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -105,6 +106,8 @@ func (e *environment) startControlPlane(ctx context.Context) {
 			filepath.Join(clusterAPI, "bootstrap", "kubeadm", "config", "crd", "bases", "bootstrap.cluster.x-k8s.io_kubeadmconfigtemplates.yaml"),
 		},
 		ErrorIfPathMissing: true,
+		// Several API servers start at the same time, beside compilers.
+		MaxTime: time.Minute,
 	}}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	e.control.ControlPlane.GetAPIServer().Path = e.endsWithParent(filepath.Join(assets, "kube-apiserver"))

@@ -19,7 +19,7 @@ import (
 // Machine.
 var _ = Describe("A Machine whose infrastructure object was deleted before it was provisioned", func() {
 	It("is replaced, and its offering stays available", func(ctx SpecContext) {
-		f := machineDeployments.newFixture("orphan").breaks(history.WrongDelete).delays(never, never, never).createReady(ctx)
+		f := machineDeployments.newFixture("unprovisioned").breaks(history.WrongDelete).delays(never, never, never).createReady(ctx)
 		machines := f.watchMachines(ctx)
 		first := f.launchOne(ctx)
 		orphan := env.waitMachine(ctx, first)
