@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -43,7 +45,7 @@ func TestVolumes(t *testing.T) {
 	attach(ctx, t, s)
 	create(ctx, g, s, kinds.MachineDeployment, "volumes.yaml")
 
-	scaleSet(ctx, g, s, "declared", volumePods)
+	scaleSetAtOnce(ctx, g, s, "declared")
 	expectVolumeNodes(ctx, g, s, "declared", 0)
 
 	scaleSet(ctx, g, s, "learned", 1)
@@ -53,7 +55,7 @@ func TestVolumes(t *testing.T) {
 		learned, _ := lo.Find(template.Status.ObservedCapacity, func(o v1alpha1.ObservedCapacity) bool { return o.InstanceType == "learned" })
 		g.Expect(learned.VolumeAttachmentLimits).To(Equal(map[string]int32{volumeDriver: attachable}))
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
-	scaleSet(ctx, g, s, "learned", volumePods)
+	scaleSetAtOnce(ctx, g, s, "learned")
 	expectVolumeNodes(ctx, g, s, "learned", 1)
 
 	g.Expect(s.Workload.DeleteAllOf(ctx, &appsv1.StatefulSet{}, client.InNamespace(corev1.NamespaceDefault), client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -106,6 +108,23 @@ func scaleSet(ctx context.Context, g *WithT, s *stack.Stack, name string, replic
 	patch := client.MergeFrom(set.DeepCopy())
 	set.Spec.Replicas = &replicas
 	g.Expect(s.Workload.Patch(ctx, set, patch)).To(Succeed())
+}
+
+// scaleSetAtOnce creates Pods for which Karpenter plans at the same time. On a busy machine, a StatefulSet needs longer for them
+// than Karpenter waits for more Pods, so the NodePool allows no Node until all of them exist.
+func scaleSetAtOnce(ctx context.Context, g *WithT, s *stack.Stack, name string) {
+	limit := func(limits string) {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "volumes"}}
+		g.Expect(s.Workload.Patch(ctx, pool, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":%s}}`, limits)))).To(Succeed())
+	}
+	limit(`{"cpu":"0"}`)
+	scaleSet(ctx, g, s, name, volumePods)
+	g.Eventually(ctx, func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": name})).To(Succeed())
+		g.Expect(pods.Items).To(HaveLen(volumePods))
+	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
+	limit("null")
 }
 
 // expectVolumeNodes waits until all Pods of a StatefulSet run, and expects the fewest Nodes on which their volumes fit. All
