@@ -133,6 +133,10 @@ var Facts = []Fact{
 		Text: "If the infrastructure object of a Machine with a Node is deleted, `InfrastructureReady` is False with the reason `Deleted`",
 	},
 	{
+		Name: "OrphanStays", Home: "internal/snapshot",
+		Text: "If it is deleted before the Machine has a provider ID, the reason is `ObjectDoesNotExist`, and neither the Machine nor its MachineSet does anything",
+	},
+	{
 		Name: "NodeDeleted", Home: "internal/snapshot",
 		Text: "If the Node of a Machine is deleted, `NodeHealthy` has the reason `NodeDeleted`",
 	},

@@ -127,6 +127,22 @@ func infrastructureDeleted(ctx context.Context, g Gomega, w *world) {
 	g.Expect(object.DeletionTimestamp).To(BeNil(), "the deletion of the Machine")
 }
 
+func orphanStays(ctx context.Context, g Gomega, w *world) {
+	d := w.newDeployment(ctx, g, "orphan", 0, never)
+	change(ctx, g, w, &infrav1.SimulatedMachineTemplate{ObjectMeta: d.meta()}, func(template *infrav1.SimulatedMachineTemplate) {
+		template.Spec.Template.Spec.Delays.ProviderID.Duration.Duration = never
+	})
+	d.scale(1)
+	machine := d.expectMachines(1)[0]
+	instance := w.instance(ctx, g, machine)
+	g.Expect(w.Delete(ctx, instance)).To(Succeed())
+	w.expectGone(ctx, g, instance)
+	w.expectReason(ctx, g, machine, clusterv1.MachineInfrastructureReadyCondition, clusterv1.MachineInfrastructureDoesNotExistReason)
+	d.expectStill(machine)
+	g.Expect(d.live(g)).To(ConsistOf(machine), "live Machines")
+	w.expectGone(ctx, g, instance)
+}
+
 func nodeDeleted(ctx context.Context, g Gomega, w *world) {
 	d := w.newDeployment(ctx, g, "nodedeleted", 1, 0)
 	machine := d.expectNodes(1)[0]

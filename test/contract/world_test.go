@@ -69,6 +69,7 @@ var checks = map[string]check{
 	"ClusterDeletion":                 clusterDeletion,
 	"DrainEnds":                       drainEnds,
 	"InfrastructureDeleted":           infrastructureDeleted,
+	"OrphanStays":                     orphanStays,
 	"NodeDeleted":                     nodeDeleted,
 	"NodeLinked":                      nodeLinked,
 	"ProviderIDFollows":               providerIDFollows,
