@@ -289,9 +289,8 @@ CONFORMANCE_FLAGS ?=
 conformance: stack-binaries $(KARPENTER_SUITES) bin/trials ## Run Karpenter's own test suites against the operator (CONFORMANCE=full CONFORMANCE_FLAGS='-only drift').
 	@bin/trials conformance $(CONFORMANCE_FLAGS)
 
-# What bench measures: numbers of Pods that are created at once or (60@2s) one after the other, numbers of offerings that they are
-# spread over, how often, and more flags, such as
-# -only operator; bin/trials bench -h lists them.
+# What bench measures: numbers of Pods that are created at once, (60@2s) one after the other or (5000+60) beside Nodes that exist, numbers
+# of offerings that they are spread over, how often, and more flags, such as -only operator; bin/trials bench -h lists them.
 BENCH_N ?= 60@2s 1 10 200
 BENCH_OFFERINGS ?= 1
 BENCH_RUNS ?= 3

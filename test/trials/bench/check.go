@@ -24,14 +24,7 @@ const countedWithin = 30 * time.Second
 // checkUp checks that there is exactly one object of each kind for each Pod and, with this operator, that each Machine
 // serves one claim and each claim has one Machine.
 func (t *trial) checkUp(ctx context.Context) error {
-	want := census.Census{Nodes: t.n}
-	if t.component != "" {
-		want.Pods, want.Running, want.Claims, want.Initialized = t.n, t.n, t.n, t.n
-	}
-	if t.component != stack.KarpenterKwok {
-		want.Replicas, want.Machines, want.Instances = t.n, t.n, t.n
-	}
-	if err := t.checkCensus(ctx, "the end of the scale-up", want); err != nil || t.component != stack.Operator {
+	if err := t.checkCensus(ctx, "the end of the scale-up", t.standing+t.n); err != nil || t.component != stack.Operator {
 		return err
 	}
 	machines, claims := &clusterv1.MachineList{}, &karpv1.NodeClaimList{}
@@ -41,13 +34,20 @@ func (t *trial) checkUp(ctx context.Context) error {
 	return errors.Join(checkLinks(machines.Items, claims.Items), t.timeline.checkRelinks())
 }
 
-// checkDown checks that nothing is left.
+// checkDown checks that nothing of the load is left.
 func (t *trial) checkDown(ctx context.Context) error {
-	return t.checkCensus(ctx, "the end of the scale-down", census.Census{})
+	return t.checkCensus(ctx, "the end of the scale-down", t.standing)
 }
 
-// checkCensus checks how many objects exist. Scalable resources without replicas do not count.
-func (t *trial) checkCensus(ctx context.Context, at string, want census.Census) error {
+// checkCensus checks that everything exists for that many Nodes, and nothing else. Scalable resources without replicas do not count.
+func (t *trial) checkCensus(ctx context.Context, at string, n int) error {
+	want := census.Census{Nodes: n}
+	if t.component != "" {
+		want.Pods, want.Running, want.Claims, want.Initialized = n, n, n, n
+	}
+	if t.component != stack.KarpenterKwok {
+		want.Replicas, want.Machines, want.Instances = n, n, n
+	}
 	return t.Await(ctx, countedWithin, fmt.Sprintf("%s at %s", want, at), func(ctx context.Context) (bool, string, error) {
 		found, err := census.Of(ctx, t.Workload, t.Management, client.MatchingLabels(podLabels))
 		if err != nil {

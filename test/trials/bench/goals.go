@@ -22,10 +22,9 @@ type goal struct {
 // at is a size with one offering.
 func at(n int) size { return size{n: n, offerings: 1} }
 
-// largest has 250 Nodes in each offering: Cluster API cannot apply 5,000 Machines of one MachineSet within its minute for a reconcile.
-// Pods come 250 at a time: with 5,000 that wait, kube-scheduler binds a Pod each two seconds, because each Node that joins makes it try all
-// of them again, and core removes Nodes that it finds empty in the meantime.
-var largest = size{n: 5000, offerings: 20, waves: 250}
+// largest has 83 Nodes in each offering. With 250 in each, each reconcile of a MachineSet applies so many Machines that 20 MachineSets need
+// more than the minute that Cluster API allows one, on two cores.
+var largest = size{n: 60, offerings: 60, standing: 5000}
 
 // ofStep is a goal for a step of the operator.
 func ofStep(name string, of size, what string, percentile func(distribution) float64, limit float64) goal {

@@ -3,15 +3,19 @@
 package bench
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
 // options are what is measured, and where the results go.
@@ -40,7 +44,7 @@ type planned struct {
 }
 
 // loads are the loads of a flag, separated by spaces or commas: a number of Pods that are created at once, or, such as 60@2s,
-// one after the other, or, such as 5000:250, so many at a time.
+// one after the other, or, such as 5000:250, so many at a time. 5000+250 are 250 Pods beside 5,000 Nodes.
 type loads []size
 
 // String implements flag.Value.
@@ -52,13 +56,18 @@ func (l *loads) String() string {
 func (l *loads) Set(text string) error {
 	*l = nil
 	for _, field := range fields(text) {
+		load, err := size{}, error(nil)
+		if standing, pods, beside := strings.Cut(field, "+"); beside {
+			if load.standing, err = positive(standing); err != nil {
+				return err
+			}
+			field = pods
+		}
 		count, every, paced := strings.Cut(field, "@")
 		count, wave, inWaves := strings.Cut(count, ":")
-		n, err := positive(count)
-		if err != nil {
+		if load.n, err = positive(count); err != nil {
 			return err
 		}
-		load := size{n: n}
 		if inWaves && paced {
 			return fmt.Errorf("%q is both one after the other and so many at a time", field)
 		}
@@ -113,7 +122,7 @@ func parseOptions(args []string) (options, error) {
 	chosen := options{dir: filepath.Join(".stack", "bench")}
 	counts, offerings, runs, only := loads{paced, {n: 1}, {n: 10}, {n: 200}}, numbers{1}, 3, ""
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Var(&counts, "n", "numbers of Pods, and so of claims, that are created at once or, such as 60@2s, one after the other or, such as 5000:250, so many when all earlier ones run; each is measured separately")
+	flags.Var(&counts, "n", "numbers of Pods, and so of claims, that are created at once or, such as 60@2s, one after the other or, such as 5000:250, so many when all earlier ones run, or, such as 5000+250, beside so many Nodes; each is measured separately")
 	flags.Var(&offerings, "offerings", "numbers of offerings that the Pods are spread over; each is measured separately")
 	flags.BoolVar(&chosen.profile, "profile", os.Getenv("BENCH_PROFILE") == "1", "store CPU profiles of the operator in the state folder")
 	flags.IntVar(&runs, "runs", runs, "how often each is measured; the tables have the medians")
@@ -137,9 +146,18 @@ func parseOptions(args []string) (options, error) {
 		return chosen, nil
 	}
 	measured, err := chooseVariants(only)
+	if err == nil && slices.ContainsFunc(counts, func(load size) bool { return load.standing > 0 }) {
+		switch {
+		case len(measured) != 1 || measured[0].component != stack.Operator:
+			err = errors.New("only -only operator can be measured beside Nodes that exist")
+		case len(counts) > 1:
+			err = errors.New("a load beside Nodes that exist must be the only one")
+		}
+	}
 	for _, o := range offerings {
 		sizes := lo.Map(counts, func(load size, _ int) size {
-			return size{n: load.n, offerings: o, every: load.every, waves: load.waves}
+			load.offerings = o
+			return load
 		})
 		for run := range runs {
 			for _, v := range measured {

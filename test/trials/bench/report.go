@@ -30,7 +30,7 @@ func newReport(results []result) *report {
 		r.results[of][measured.Variant] = append(r.results[of][measured.Variant], measured)
 	}
 	slices.SortFunc(r.sizes, func(a, b size) int {
-		return slices.Compare([]int{int(a.every), a.n, a.offerings, a.waves}, []int{int(b.every), b.n, b.offerings, b.waves})
+		return slices.Compare([]int{int(a.every), a.standing, a.n, a.offerings, a.waves}, []int{int(b.every), b.standing, b.n, b.offerings, b.waves})
 	})
 	return r
 }

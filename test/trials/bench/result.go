@@ -17,7 +17,9 @@ type result struct {
 	Every time.Duration `json:"every,omitempty"`
 	// Waves is how many Pods were created at a time; zero for all.
 	Waves int `json:"waves,omitempty"`
-	Run   int `json:"run"`
+	// Standing is how many Nodes existed before.
+	Standing int `json:"standing,omitempty"`
+	Run      int `json:"run"`
 
 	// Work is for how long one core was busy with the same work before the run, in seconds.
 	Work float64 `json:"work,omitempty"`
@@ -80,7 +82,7 @@ type phase struct {
 }
 
 func (r *result) size() size {
-	return size{n: r.N, offerings: r.Offerings, every: r.Every, waves: r.Waves}
+	return size{n: r.N, offerings: r.Offerings, every: r.Every, waves: r.Waves, standing: r.Standing}
 }
 
 func (r *result) variant() variant {

@@ -147,10 +147,10 @@ func (t *timeline) ways() []way {
 	return ways
 }
 
-// raisedTo returns when there were that many replicas.
+// raisedTo returns when there were that many replicas, beside those that existed before the load.
 func (t *timeline) raisedTo(replicas int32) time.Time {
 	for _, raise := range t.raises {
-		if raise.replicas >= replicas {
+		if raise.replicas >= t.standing+replicas {
 			return raise.at
 		}
 	}

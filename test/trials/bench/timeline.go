@@ -5,6 +5,7 @@ package bench
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,10 @@ type timeline struct {
 	raises   []replicasAt
 
 	tallies map[tallyName]*tally
+
+	// aside are the objects that existed before the load, which are not recorded, and standing are their replicas.
+	aside    map[types.UID]struct{}
+	standing int32
 }
 
 // machineTimes is what happened to a Machine.
@@ -120,6 +125,23 @@ func (t *timeline) reset() {
 		fresh.machines, fresh.nodes, fresh.claims, fresh.relinks, fresh.pods, fresh.byName, fresh.raises, fresh.tallies
 }
 
+// setAside forgets all objects that are members of a set, and never records them again.
+func (t *timeline) setAside() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.aside = map[types.UID]struct{}{}
+	for _, tally := range t.tallies {
+		maps.Copy(t.aside, tally.members)
+	}
+	t.standing = lo.Sum(lo.Values(t.replicas))
+}
+
+// isAside reports whether an object existed before the load.
+func (t *timeline) isAside(uid types.UID) bool {
+	_, is := t.aside[uid]
+	return is
+}
+
 // reached reports whether each set has the given number of objects, and when that became so.
 func (t *timeline) reached(want map[tallyName]int) (time.Time, bool) {
 	t.mu.Lock()
@@ -151,6 +173,9 @@ func (t *timeline) counts() map[tallyName]int {
 func (t *timeline) observePod(pod *corev1.Pod, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAside(pod.UID) {
+		return
+	}
 	running := pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
 	t.tallies[podsRunning].set(pod.UID, running && !deleted, now)
 	times := t.pods[pod.UID]
@@ -170,6 +195,9 @@ func (t *timeline) observePod(pod *corev1.Pod, deleted bool, now time.Time) {
 func (t *timeline) observeNode(node *corev1.Node, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAside(node.UID) {
+		return
+	}
 	t.noteNode(node, now)
 	t.tallies[nodesPresent].set(node.UID, !deleted, now)
 	ready := false
@@ -200,6 +228,9 @@ func (t *timeline) observeMachineDeployment(deployment *clusterv1.MachineDeploym
 func (t *timeline) observeInstance(instance *metav1.PartialObjectMetadata, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAside(instance.UID) {
+		return
+	}
 	t.tallies[instancesPresent].set(instance.UID, !deleted, now)
 }
 
@@ -207,6 +238,9 @@ func (t *timeline) observeInstance(instance *metav1.PartialObjectMetadata, delet
 func (t *timeline) observeMachine(machine *clusterv1.Machine, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAside(machine.UID) {
+		return
+	}
 	t.tallies[machinesPresent].set(machine.UID, !deleted, now)
 	times := t.machines[machine.UID]
 	if times == nil {
@@ -230,6 +264,9 @@ func (t *timeline) observeMachine(machine *clusterv1.Machine, deleted bool, now 
 func (t *timeline) observeClaim(claim *karpv1.NodeClaim, deleted bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAside(claim.UID) {
+		return
+	}
 	t.tallies[claimsPresent].set(claim.UID, !deleted, now)
 	initialized := claim.StatusConditions().IsTrue(karpv1.ConditionTypeRegistered, karpv1.ConditionTypeInitialized) && claim.DeletionTimestamp.IsZero()
 	t.tallies[claimsInitialized].set(claim.UID, initialized && !deleted, now)

@@ -97,6 +97,32 @@ func TestReached(t *testing.T) {
 	}
 }
 
+// What existed before the load is never recorded, and its replicas do not count.
+func TestSetAside(t *testing.T) {
+	standing := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{UID: "d"}, Spec: clusterv1.MachineDeploymentSpec{Replicas: new(int32(2))}}
+	timeline := newTimeline()
+	timeline.observeMachineDeployment(standing, false, second(1))
+	timeline.observeMachine(machineVersion("m", "c"), false, second(1))
+	timeline.observeClaim(versions()[0], false, second(1))
+	timeline.setAside()
+	timeline.reset()
+	timeline.observeMachine(machineVersion("m", "c"), false, second(2))
+	timeline.observeClaim(versions()[0], true, second(2))
+	if at, reached := timeline.reached(map[tallyName]int{machinesPresent: 0, claimsPresent: 0}); !reached || !at.IsZero() {
+		t.Errorf("got %v at %v, want nothing", timeline.counts(), at)
+	}
+	timeline.observeMachineDeployment(standing, false, second(3))
+	standing.Spec.Replicas = new(int32(3))
+	timeline.observeMachineDeployment(standing, false, second(4))
+	timeline.observeMachine(machineVersion("n", "d"), false, second(5))
+	if at, reached := timeline.reached(map[tallyName]int{machinesPresent: 1}); !reached || at != second(5) {
+		t.Errorf("got %v at %v, want the Machine of the load", timeline.counts(), at)
+	}
+	if raised := timeline.raisedTo(1); raised != second(4) {
+		t.Errorf("got the first replica of the load at %v, want %v", raised, second(4))
+	}
+}
+
 func TestClaimWrites(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus) func(*karpv1.NodeClaim) {
 		return func(claim *karpv1.NodeClaim) {

@@ -34,7 +34,7 @@ type trial struct {
 
 // within is how long a phase can take, on a slow machine, too.
 func (s size) within() time.Duration {
-	return 3*time.Minute + time.Duration(s.n)*(2*time.Second+s.every)
+	return 3*time.Minute + time.Duration(s.n)*(2*time.Second+s.every) + time.Duration(s.standing)*standingWithin
 }
 
 // measure measures the loads of a run on one stack, and calls a function with the result of each.
@@ -65,7 +65,7 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 		if options.profile && of.variant.component == stack.Operator {
 			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
 		}
-		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Waves: load.waves, Run: of.run, First: first}
+		m := &result{Variant: of.variant.name, N: load.n, Offerings: load.offerings, Every: load.every, Waves: load.waves, Standing: load.standing, Run: of.run, First: first}
 		if m.Work, err = work(); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ const mostWithHeartbeats = 1000
 // stackOptions returns the options of the stack of a variant.
 func stackOptions(dir string, of variant, size size) (stack.Options, error) {
 	options := stack.Options{Dir: dir, OperatorArgs: []string{"--enable-profiling=true"}}
-	if size.n > mostWithHeartbeats {
+	if size.standing+size.n > mostWithHeartbeats {
 		options.HeartbeatFactor = 20
 	}
 	switch of.component {
@@ -134,7 +134,7 @@ func (t *trial) run(ctx context.Context, measured *result) (err error) {
 	return t.countReconciles(ctx, measured)
 }
 
-// begin prepares everything, and lets the first Pods come and go. It returns the steps of that.
+// begin prepares everything, lets the first Pods come and go, and lets Nodes stand. It returns the steps of the first Pods.
 func (t *trial) begin(ctx context.Context) ([]step, error) {
 	if err := t.prepare(ctx, t); err != nil {
 		return nil, err
@@ -143,7 +143,11 @@ func (t *trial) begin(ctx context.Context) ([]step, error) {
 	if err := t.calm(ctx); err != nil {
 		return nil, err
 	}
-	return t.first(ctx)
+	first, err := t.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return first, t.stand(ctx)
 }
 
 // count begins to count. Nothing of an earlier load must be left.
@@ -174,7 +178,7 @@ func (t *trial) scaleUp(ctx context.Context, measured *result) ([]audit.Entry, e
 		return nil, err
 	}
 	late, err := t.requests()
-	if err == nil && t.component != "" && t.n >= restFrom {
+	if err == nil && t.component != "" && t.standing+t.n >= restFrom {
 		err = t.observeAll(ctx, measured)
 	}
 	return append(up, late...), err

@@ -18,6 +18,8 @@ type size struct {
 	every time.Duration
 	// waves is how many Pods are created at once, each time when all earlier ones run; zero for all.
 	waves int
+	// standing is how many Nodes exist before the Pods are created, and stay.
+	standing int
 }
 
 // paced is a load with which no process is busy, so that durations show what a user waits for.
@@ -40,18 +42,25 @@ func (s size) String() string {
 	if s.waves > 0 {
 		text += fmt.Sprintf(", %d at a time", s.waves)
 	}
+	if s.standing > 0 {
+		text += fmt.Sprintf(" beside %d Nodes", s.standing)
+	}
 	return text
 }
 
 // load is how the flag -n names it.
 func (s size) load() string {
+	text := fmt.Sprint(s.n)
 	switch {
 	case s.every > 0:
-		return fmt.Sprintf("%d@%s", s.n, s.every)
+		text += fmt.Sprintf("@%s", s.every)
 	case s.waves > 0:
-		return fmt.Sprintf("%d:%d", s.n, s.waves)
+		text += fmt.Sprintf(":%d", s.waves)
 	}
-	return fmt.Sprint(s.n)
+	if s.standing > 0 {
+		text = fmt.Sprintf("%d+%s", s.standing, text)
+	}
+	return text
 }
 
 // variant is one of the systems that are measured.
