@@ -134,7 +134,7 @@ var Facts = []Fact{
 	},
 	{
 		Name: "OrphanStays", Home: "internal/snapshot",
-		Text: "If that of a Machine without a provider ID is deleted, the reason is `ObjectDoesNotExist`, and neither the Machine nor its MachineSet does anything about it",
+		Text: "If the infrastructure object of a Machine without a provider ID is deleted, the reason is `ObjectDoesNotExist`, and neither the Machine nor its MachineSet does anything about it",
 	},
 	{
 		Name: "NodeDeleted", Home: "internal/snapshot",

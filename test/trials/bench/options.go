@@ -152,6 +152,8 @@ func parseOptions(args []string) (options, error) {
 			err = errors.New("only -only operator can be measured beside Nodes that exist")
 		case len(counts) > 1:
 			err = errors.New("a load beside Nodes that exist must be the only one")
+		case counts[0].standing < slices.Max(offerings):
+			err = fmt.Errorf("%d Nodes cannot exist in %d offerings", counts[0].standing, slices.Max(offerings))
 		}
 	}
 	for _, o := range offerings {

@@ -26,6 +26,7 @@ func TestParseOptions(t *testing.T) {
 		"beside no Nodes":   {args: []string{"-n", "0+50", "-only", "operator"}, wantErrorPart: "not a positive number"},
 		"kwok beside Nodes": {args: []string{"-n", "500+50"}, wantErrorPart: "only -only operator can be measured"},
 		"two beside Nodes":  {args: []string{"-n", "500+50 10", "-only", "operator"}, wantErrorPart: "must be the only one"},
+		"too few Nodes":     {args: []string{"-n", "2+50", "-offerings", "1 3", "-only", "operator"}, wantErrorPart: "2 Nodes cannot exist in 3 offerings"},
 		"no wave":           {args: []string{"-n", "50:0"}, wantErrorPart: "not a positive number"},
 		"three runs":        {args: []string{"-n", "60", "-only", "operator"}, want: "operator 60 Pods; operator 60 Pods; operator 60 Pods"},
 		"all variants":      {args: []string{"-n", "60", "-runs", "2"}, want: "kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods; kwok 60 Pods; cluster-api 60 Pods; operator 60 Pods"},

@@ -3,13 +3,13 @@
 package bench
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -29,17 +29,17 @@ func TestCopyObject(t *testing.T) {
 			Namespace: "default", Name: "m-1", UID: "old", ResourceVersion: "7", Generation: 3,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "m", UID: "set"}},
 		},
-		Spec:   clusterv1.MachineSpec{ProviderID: "sim://default/m-1/old-instance"},
-		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "m-1"}},
+		Spec: clusterv1.MachineSpec{ProviderID: "sim://default/m-1/old-instance"},
+		Status: clusterv1.MachineStatus{
+			NodeRef:    clusterv1.MachineNodeReference{Name: "m-1"},
+			Conditions: []metav1.Condition{{Type: clusterv1.ReadyCondition, ObservedGeneration: 3}},
+		},
 	}
-	data, err := json.Marshal(machine)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(machine)
 	if err != nil {
 		t.Fatal(err)
 	}
-	original := &unstructured.Unstructured{}
-	if err := json.Unmarshal(data, original); err != nil {
-		t.Fatal(err)
-	}
+	original := &unstructured.Unstructured{Object: content}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&clusterv1.Machine{}).Build()
 	if _, err := copyObject(t.Context(), c, original, strings.NewReplacer("old-instance", "new-instance", "m-1", "m-1-9")); err != nil {
 		t.Fatal(err)
@@ -50,6 +50,9 @@ func TestCopyObject(t *testing.T) {
 	}
 	if got.UID == "old" || got.OwnerReferences[0].UID != "set" || got.Spec.ProviderID != "sim://default/m-1-9/new-instance" || got.Status.NodeRef.Name != "m-1-9" {
 		t.Errorf("got %+v", got)
+	}
+	if generation := got.Status.Conditions[0].ObservedGeneration; generation != 1 {
+		t.Errorf("got a condition of generation %d, want that of a new object", generation)
 	}
 }
 
