@@ -127,6 +127,7 @@ func TestClusterDeletionOutlivesTheOperator(t *testing.T) {
 	// Without the infrastructure provider, no Machine can be deleted.
 	g.Expect(s.StopComponent(ctx, stack.Infrastructure)).To(Succeed())
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: stack.ClusterNamespace, Name: stack.ClusterName}}
+	began := time.Now()
 	g.Expect(s.Management.Delete(ctx, cluster)).To(Succeed())
 	g.Eventually(ctx, func(g Gomega) {
 		machines := &clusterv1.MachineList{}
@@ -134,6 +135,7 @@ func TestClusterDeletionOutlivesTheOperator(t *testing.T) {
 		g.Expect(machines.Items).To(HaveLen(2*leavingPods), "Machines that exist")
 		g.Expect(lo.CountBy(machines.Items, func(machine clusterv1.Machine) bool { return lifecycle.HasHooks(&machine) })).To(BeZero(), "Machines with hooks")
 	}).WithTimeout(30 * time.Second).WithPolling(poll).Should(Succeed())
+	t.Logf("the hooks of all Machines are removed after %.1fs", time.Since(began).Seconds())
 	g.Expect(s.StopComponent(ctx, stack.Operator)).To(Succeed())
 	g.Expect(s.StartComponent(ctx, stack.Infrastructure)).To(Succeed())
 	g.Eventually(ctx, func() bool {

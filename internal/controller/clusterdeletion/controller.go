@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
+	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,10 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/internal/lifecycle"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 )
+
+// writers is how many Machines are written at the same time. Each write waits for the webhooks of Cluster API, which is busy
+// deleting the Cluster, and the operator may run on one of the Machines that it deletes.
+const writers = 10
 
 // Reconciler removes hooks when the served Cluster is being deleted.
 type Reconciler struct {
@@ -64,17 +69,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := r.clusters.Management.GetClient().List(ctx, machines, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the Machines of Cluster %s: %w", r.clusters.Cluster, err)
 	}
-	var errs []error
 	own := lo.Filter(machines.Items, func(machine clusterv1.Machine, _ int) bool {
 		return machine.Spec.ClusterName == r.clusters.Cluster.Name
 	})
-	for _, machine := range removable(own, r.node) {
-		err := lifecycle.RemoveHooks(ctx, r.clusters.Management.GetClient(), machine)
-		if err == nil {
-			log.FromContext(ctx).Info("removed the hooks of Machine, because its Cluster is being deleted", "Machine", client.ObjectKeyFromObject(machine))
+	held := removable(own, r.node)
+	errs := make([]error, len(held))
+	workqueue.ParallelizeUntil(ctx, writers, len(held), func(i int) {
+		if errs[i] = lifecycle.RemoveHooks(ctx, r.clusters.Management.GetClient(), held[i]); errs[i] == nil {
+			log.FromContext(ctx).Info("removed the hooks of Machine, because its Cluster is being deleted", "Machine", client.ObjectKeyFromObject(held[i]))
 		}
-		errs = append(errs, err)
-	}
+	})
 	return requeue.AfterConflict(reconcile.Result{}, errors.Join(errs...))
 }
 

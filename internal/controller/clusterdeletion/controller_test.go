@@ -3,8 +3,11 @@
 package clusterdeletion
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -104,6 +108,38 @@ func TestHooksAreRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The API server answers slowly while Cluster API deletes everything of a Cluster. The writes do not wait for each other.
+func TestSlowWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var objects []client.Object
+		for i := range 4 * writers {
+			objects = append(objects, machine(fmt.Sprintf("m%d", i), "", v1alpha1.DrainHookAnnotation))
+		}
+		slow := interceptor.NewClient(fixture.WithJSONPatch(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build()), interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				time.Sleep(time.Second)
+				return c.Patch(ctx, object, patch, options...)
+			},
+		})
+		none := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+		r := NewReconciler(&clients.Clusters{Cluster: served, Management: fixture.Cluster{Client: slow, Live: none}}, "")
+		began := time.Now()
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: served}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("%d writes of a second each took %s", len(objects), took)
+		}
+		machines := &clusterv1.MachineList{}
+		if err := slow.List(t.Context(), machines); err != nil {
+			t.Fatal(err)
+		}
+		if held := slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return lifecycle.HasHooks(&m) }); held {
+			t.Error("a Machine still has hooks")
+		}
+	})
 }
 
 // The events of the other Machines trigger the reconcile that removes the last hooks.
