@@ -23,28 +23,31 @@ type urgency struct {
 	// gapPerObject is by how much the reconciles of a resource begin further apart for each of its claims and Machines. A
 	// reconcile takes a few microseconds for each of them.
 	gapPerObject time.Duration
+	// maxGap is the longest time between the beginnings of two reconciles.
+	maxGap time.Duration
 }
 
 var (
 	// ofNewClaim is for a claim that waits for a Machine. Karpenter creates many at once. With 1,000 claims and their Machines,
 	// reconciles begin 250 ms apart.
-	ofNewClaim = urgency{window: 100 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
+	ofNewClaim = urgency{window: 100 * time.Millisecond, gapPerObject: 125 * time.Microsecond, maxGap: maxGap}
 	// ofNewMachine is for a Machine for which a claim waits. Cluster API creates the Machines of a MachineSet one after the other.
-	ofNewMachine = urgency{window: 20 * time.Millisecond, gapPerObject: 125 * time.Microsecond}
+	ofNewMachine = urgency{window: 20 * time.Millisecond, gapPerObject: 125 * time.Microsecond, maxGap: maxGap}
 	// ofOthers is for all other events, for which no Pod waits. They are several for each claim. With 200 claims and their
 	// Machines, reconciles begin 200 ms apart.
-	ofOthers = urgency{window: 250 * time.Millisecond, gapPerObject: 500 * time.Microsecond}
+	ofOthers = urgency{window: 250 * time.Millisecond, gapPerObject: 500 * time.Microsecond, maxGap: maxGap}
 )
 
-// maxGap is the longest time between the beginnings of two reconciles. Cluster API also works on each object once a second.
+// maxGap is the longest time between the beginnings of two reconciles of a scalable resource. Cluster API also works on each
+// object once a second.
 const maxGap = time.Second
 
-// Spacing keeps the beginnings of two reconciles of a scalable resource apart that events trigger. A
+// Spacing keeps the beginnings of two reconciles of a scalable resource, or of a template, apart that events trigger. A
 // reconcile reads all claims and Machines of the resource, and each of them causes events. Without a gap
 // that grows with their number, the CPU for a burst of claims would grow with the square of it. With the
 // gap, a resource of any size uses about the same share of a core.
 //
-// The first event after a quiet time only waits for the window of its urgency, and no event waits longer than maxGap.
+// The first event after a quiet time only waits for the window of its urgency, and no event waits longer than its maxGap.
 // Times that a reconciler requests itself, and retries after errors, are not delayed. A restart forgets
 // the gaps, so that one reconcile is earlier.
 type Spacing struct {
@@ -126,7 +129,7 @@ func (s *Spacing) delay(resource string, of urgency) time.Duration {
 	if !known {
 		return of.window
 	}
-	gap := min(time.Duration(last.objects)*of.gapPerObject, maxGap)
+	gap := min(time.Duration(last.objects)*of.gapPerObject, of.maxGap)
 	since := max(0, s.clock.Since(last.began)) // less than 0 if the clock was set back
 	return max(of.window, gap-since)
 }

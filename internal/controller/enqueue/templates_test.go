@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -172,18 +174,19 @@ func TestLater(t *testing.T) {
 	labelled := func(name string) client.Object {
 		return &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "md", Labels: map[string]string{v1alpha1.TemplateLabel: name}}}
 	}
-	events := Later(func(_ context.Context, object client.Object) []string {
+	spacing := NewSpacing(clock.RealClock{})
+	events := spacing.Later(func(_ context.Context, object client.Object) []string {
 		return []string{object.GetLabels()[v1alpha1.TemplateLabel]}
 	})
 	for name, tc := range map[string]struct {
 		send  func(context.Context, queue)
-		after time.Duration // default: templateWindow
+		after time.Duration // default: one second
 		want  []string
 	}{
 		"a creation": {send: func(ctx context.Context, q queue) { events.Create(ctx, event.CreateEvent{Object: labelled("a")}, q) }, want: []string{"a"}},
 		"an update of the status": {send: func(ctx context.Context, q queue) {
 			events.Update(ctx, event.UpdateEvent{ObjectOld: labelled("a"), ObjectNew: labelled("a")}, q)
-		}, after: statusWindow, want: []string{"a"}},
+		}, after: 3 * time.Second, want: []string{"a"}},
 		"an update of the spec": {send: func(ctx context.Context, q queue) {
 			changed := labelled("a")
 			changed.SetGeneration(2)
@@ -199,7 +202,7 @@ func TestLater(t *testing.T) {
 		"a deletion": {send: func(ctx context.Context, q queue) { events.Delete(ctx, event.DeleteEvent{Object: labelled("a")}, q) }, want: []string{"a"}},
 		"two within the window": {send: func(ctx context.Context, q queue) {
 			events.Create(ctx, event.CreateEvent{Object: labelled("a")}, q)
-			time.Sleep(templateWindow / 2)
+			time.Sleep(time.Second / 2)
 			events.Delete(ctx, event.DeleteEvent{Object: labelled("a")}, q)
 		}, want: []string{"a"}},
 	} {
@@ -209,7 +212,7 @@ func TestLater(t *testing.T) {
 				defer q.ShutDown()
 				began := time.Now()
 				tc.send(t.Context(), q)
-				end := began.Add(max(tc.after, templateWindow))
+				end := began.Add(max(tc.after, time.Second))
 				time.Sleep(time.Until(end.Add(-time.Millisecond)))
 				synctest.Wait()
 				if q.Len() > 0 {
@@ -228,6 +231,27 @@ func TestLater(t *testing.T) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})
+		})
+	}
+}
+
+// Events of a template with many claims are collected for longer, but not for any time.
+func TestLaterWithManyClaims(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims          int
+		changed, status time.Duration
+	}{
+		"1,000 claims":  {claims: 1000, changed: time.Second, status: 3 * time.Second},
+		"4,000 claims":  {claims: 4000, changed: 4 * time.Second, status: 4 * time.Second},
+		"50,000 claims": {claims: 50_000, changed: 5 * time.Second, status: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spacing := NewSpacing(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+			spacing.Begin("a")
+			spacing.SetSize("a", tc.claims)
+			if changed, status := spacing.delay("a", ofTemplateChange), spacing.delay("a", ofTemplateStatus); changed != tc.changed || status != tc.status {
+				t.Errorf("got %s, and %s for the status; want %s and %s", changed, status, tc.changed, tc.status)
+			}
 		})
 	}
 }

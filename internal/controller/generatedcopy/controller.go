@@ -46,12 +46,14 @@ type Reconciler struct {
 	catalog   *catalog.Catalog
 	clock     clock.PassiveClock
 	templates *enqueue.Templates
-	kinds     *enqueue.Kinds
+	// spacing only collects events, because a reconcile reads no claims.
+	spacing *enqueue.Spacing
+	kinds   *enqueue.Kinds
 }
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, templates: enqueue.NewTemplates(clusters)}
+	return &Reconciler{clusters: clusters, catalog: catalog, clock: clock, templates: enqueue.NewTemplates(clusters), spacing: enqueue.NewSpacing(clock)}
 }
 
 // Register adds the reconciler to a manager.
@@ -60,12 +62,12 @@ func (r *Reconciler) Register(_ context.Context, mgr manager.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("capi.generatedcopy").
 		For(&v1alpha1.KarpenterMachineTemplate{}, builder.WithPredicates(enqueue.TemplateChanged()))
 	for _, kind := range scalable.Kinds() {
-		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), r.spacing.Later(r.templates.OfResource)))
 	}
 	c, err := b.
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim), enqueue.Deleted())).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, r.spacing.Later(r.templates.OfClaim), enqueue.Deleted())).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, r.spacing.Later(r.templates.OfPattern), pattern.Changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -131,7 +133,7 @@ func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMach
 		errs = append(errs, err, kindsErr)
 		for _, base := range bases {
 			made := scalable.KindOf(template.Spec.ScalableResource).MadeOf(base)
-			errs = append(errs, r.kinds.Watch(base, enqueue.Later(r.templates.OfReferenced)), r.kinds.Watch(made, enqueue.Later(r.templates.OfGenerated)))
+			errs = append(errs, r.kinds.Watch(base, r.spacing.Later(r.templates.OfReferenced)), r.kinds.Watch(made, r.spacing.Later(r.templates.OfGenerated)))
 		}
 	}
 	generated, err := r.kindsOf(ctx, lo.FlatMap(resources, func(resource *scalable.Resource, _ int) []schema.GroupKind {
@@ -141,7 +143,7 @@ func (r *Reconciler) watch(ctx context.Context, template *v1alpha1.KarpenterMach
 	}))
 	errs = append(errs, err)
 	for _, kind := range generated {
-		errs = append(errs, r.kinds.Watch(kind, enqueue.Later(r.templates.OfGenerated)))
+		errs = append(errs, r.kinds.Watch(kind, r.spacing.Later(r.templates.OfGenerated)))
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
 )
@@ -53,7 +52,7 @@ func (r *Reconciler) findLeftovers(ctx context.Context, mapper meta.RESTMapper) 
 		}
 		copies, err := scalable.Copies(ctx, live, kind, r.clusters.Cluster, client.Limit(1))
 		if len(copies) > 0 {
-			err = r.kinds.Watch(kind, enqueue.Later(r.templates.OfGenerated))
+			err = r.kinds.Watch(kind, r.spacing.Later(r.templates.OfGenerated))
 		}
 		errs = append(errs, err)
 	}

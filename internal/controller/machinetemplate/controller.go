@@ -71,7 +71,9 @@ type Reconciler struct {
 	// templates maps objects to templates, and kinds has the watches of those that templates refer to.
 	templates *enqueue.Templates
 	kinds     *enqueue.Kinds
-	examiner  *generate.Examiner
+	// spacing keeps the reconciles of a template with many claims apart.
+	spacing  *enqueue.Spacing
+	examiner *generate.Examiner
 	// dra reports whether Karpenter plans Nodes for ResourceClaims, so that the devices of Nodes are of interest.
 	dra bool
 	// written has the time of the last write of the status of each template, by name.
@@ -82,7 +84,7 @@ type Reconciler struct {
 
 // NewReconciler returns the reconciler for the served Cluster.
 func NewReconciler(clusters *clients.Clusters, catalog *catalog.Catalog, recorder events.Recorder, clock clock.PassiveClock) *Reconciler {
-	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, templates: enqueue.NewTemplates(clusters), examiner: generate.NewExaminer(clusters, catalog, clock)}
+	return &Reconciler{clusters: clusters, catalog: catalog, recorder: recorder, clock: clock, templates: enqueue.NewTemplates(clusters), spacing: enqueue.NewSpacing(clock), examiner: generate.NewExaminer(clusters, catalog, clock)}
 }
 
 // Register adds the reconciler to a manager.
@@ -90,37 +92,37 @@ func (r *Reconciler) Register(ctx context.Context, mgr manager.Manager) error {
 	management := r.clusters.Management.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named("capi.machinetemplate").For(&v1alpha1.KarpenterMachineTemplate{})
 	for _, kind := range scalable.Kinds() {
-		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.OfResource)))
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), r.spacing.Later(r.templates.OfResource)))
 	}
 	// Which MachineSets have Machines decides whether a MachineDeployment is suspended.
-	b = b.WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, enqueue.Later(r.templates.OfGenerated), enqueue.MachinesMoved()))
+	b = b.WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineSet{}, r.spacing.Later(r.templates.OfGenerated), enqueue.MachinesMoved()))
 	// What the Cluster's own MachineDeployments and MachinePools refer to decides which Secrets and base
 	// templates all templates may refer to, see package tenancy.
 	for _, kind := range scalable.Kinds() {
-		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), enqueue.Later(r.templates.All), enqueue.OwnReferencesChanged(r.clusters.Cluster)))
+		b = b.WatchesRawSource(source.Kind(management, scalable.NewObject(kind), r.spacing.Later(r.templates.All), enqueue.OwnReferencesChanged(r.clusters.Cluster)))
 	}
 	for _, connection := range r.connections() {
 		b = b.WatchesRawSource(connection)
 	}
 	if counts := r.catalog.Inventories(); counts != nil {
 		ofCounts := func(context.Context, client.Object) []string { return counts.Templates() }
-		b = b.WatchesRawSource(source.Channel(counts.Changed(), enqueue.Later(ofCounts)))
+		b = b.WatchesRawSource(source.Channel(counts.Changed(), r.spacing.Later(ofCounts)))
 	}
 	if r.dra = !options.FromContext(ctx).IgnoreDRARequests; r.dra {
 		// A DRA driver can start long after its Node is ready.
-		b = b.WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &resourcev1.ResourceSlice{}, enqueue.Later(r.templates.OfSlice), enqueue.DevicesChanged()))
+		b = b.WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &resourcev1.ResourceSlice{}, r.spacing.Later(r.templates.OfSlice), enqueue.DevicesChanged()))
 	}
 	c, err := b.
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.OfClaim))).
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, enqueue.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, enqueue.Later(r.templates.SharingLimits), enqueue.LimitsChanged())).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, r.spacing.Later(r.templates.OfClaim))).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodePool{}, r.spacing.Later(r.templates.OfPool), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &karpv1.NodeClaim{}, r.spacing.Later(r.templates.SharingLimits), enqueue.LimitsChanged())).
 		// A CSI driver can start long after its Node is ready.
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &storagev1.CSINode{}, enqueue.Later(r.templates.OfNode), enqueue.VolumeLimitsChanged())).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &storagev1.CSINode{}, r.spacing.Later(r.templates.OfNode), enqueue.VolumeLimitsChanged())).
 		// A rollout depends on whether Nodes are ready.
-		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &corev1.Node{}, enqueue.Later(r.templates.OfNode), enqueue.NodeReadyChanged())).
+		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &corev1.Node{}, r.spacing.Later(r.templates.OfNode), enqueue.NodeReadyChanged())).
 		WatchesRawSource(source.Kind[client.Object](r.clusters.Workload.GetCache(), &v1alpha1.InstanceTypeCatalog{}, enqueue.Now(r.templates.OfCatalog), predicate.GenerationChangedPredicate{})).
 		// The window gives the cache time to have the templates that a changed MachineDeployment names.
-		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, enqueue.Later(r.templates.OfPattern), pattern.Changed())).
+		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.MachineDeployment{}, r.spacing.Later(r.templates.OfPattern), pattern.Changed())).
 		WatchesRawSource(source.Kind[client.Object](management, &clusterv1.Cluster{}, enqueue.Now(r.templates.All), enqueue.ClusterChanged())).
 		WatchesRawSource(source.Kind[client.Object](management, reference.CRD(), enqueue.Now(r.templates.All), reference.ContractChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: concurrency, ReconciliationTimeout: timeout}).
@@ -145,6 +147,7 @@ func (r *Reconciler) Register(ctx context.Context, mgr manager.Manager) error {
 
 // Reconcile reconciles one template.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	r.spacing.Begin(request.Name)
 	template := &v1alpha1.KarpenterMachineTemplate{}
 	if err := r.clusters.Workload.GetClient().Get(ctx, request.NamespacedName, template); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -152,6 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			r.examiner.Forget(request.Name)
 			r.written.Delete(request.Name)
 			metrics.Forget(request.Name)
+			r.spacing.SetSize(request.Name, 0)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("getting KarpenterMachineTemplate %s: %w", request.Name, err)
@@ -162,6 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	stored := template.DeepCopy()
 	examineAgain, setErr := r.setStatus(ctx, template)
+	r.spacing.SetSize(template.Name, int(template.Status.NodeClaims))
 	stored.Spec = template.Spec // setStatus resolves it
 	writeAgain, patchErr := r.patchStatus(ctx, template, stored)
 	if err := errors.Join(setErr, patchErr); err != nil {

@@ -3,6 +3,7 @@
 package machinetemplate
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
@@ -189,4 +192,44 @@ func TestLimitsDoNotWaitForTheStatus(t *testing.T) {
 	if stored, err = c.reconcile(t, "general"); err != nil || !available(stored) {
 		t.Errorf("got %v: the offering is not available although nothing uses it", err)
 	}
+}
+
+// delayed is a queue that has the delay of what was enqueued last.
+type delayed struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	by time.Duration
+}
+
+func (d *delayed) AddAfter(_ reconcile.Request, by time.Duration) { d.by = by }
+
+// A reconcile reads all claims of a template. With many of them, their events are collected for longer.
+func TestManyClaims(t *testing.T) {
+	claim := claimOf("first", "m5", "a", "on-demand")
+	c := newCell(newTemplate(), claim)
+	expect := func(when string, want time.Duration) {
+		t.Helper()
+		q := &delayed{}
+		c.spacing.Later(c.templates.OfClaim).Delete(t.Context(), event.DeleteEvent{Object: claim}, q)
+		if q.by != want {
+			t.Errorf("%s, an event is handled after %s, want %s", when, q.by, want)
+		}
+	}
+	reconciled := func() {
+		t.Helper()
+		if _, err := c.reconcile(t, "general"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("before the first reconcile", time.Second)
+	reconciled()
+	expect("with one claim", time.Second)
+	for i := range 1499 {
+		if err := c.Create(t.Context(), claimOf(fmt.Sprintf("c%d", i), "m5", "a", "on-demand")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconciled()
+	expect("with 1,500 claims", 1500*time.Millisecond)
+	c.clock.Step(time.Minute)
+	expect("with 1,500 claims and after a quiet time", time.Second)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/catalog"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/requeue"
 	"github.com/karpenter-capi/karpenter-capi/internal/scalable"
@@ -75,7 +74,7 @@ func (r *Reconciler) setInstanceTypesReady(ctx context.Context, template *v1alph
 		return 0, err
 	}
 	for _, kind := range kinds {
-		if err := r.kinds.Watch(kind, enqueue.Later(r.templates.OfReferenced)); err != nil {
+		if err := r.kinds.Watch(kind, r.spacing.Later(r.templates.OfReferenced)); err != nil {
 			return 0, err
 		}
 	}

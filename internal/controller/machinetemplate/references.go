@@ -17,7 +17,6 @@ import (
 
 	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/internal/clients"
-	"github.com/karpenter-capi/karpenter-capi/internal/controller/enqueue"
 	"github.com/karpenter-capi/karpenter-capi/internal/generate"
 	"github.com/karpenter-capi/karpenter-capi/internal/pattern"
 	"github.com/karpenter-capi/karpenter-capi/internal/reference"
@@ -37,7 +36,7 @@ func (r *Reconciler) resolve(ctx context.Context, ref clusterv1.ContractVersione
 	if err != nil || found != nil {
 		return found, err
 	}
-	return nil, r.kinds.Watch(kind.MadeOf(gvk), enqueue.Later(r.templates.OfGenerated))
+	return nil, r.kinds.Watch(kind.MadeOf(gvk), r.spacing.Later(r.templates.OfGenerated))
 }
 
 // find is resolve without the watch of generated objects. It returns the kind of the object.
@@ -49,7 +48,7 @@ func (r *Reconciler) find(ctx context.Context, ref clusterv1.ContractVersionedOb
 	if err != nil {
 		return gvk, nil, err
 	}
-	if err := r.kinds.Watch(gvk, enqueue.Later(r.templates.OfReferenced)); err != nil {
+	if err := r.kinds.Watch(gvk, r.spacing.Later(r.templates.OfReferenced)); err != nil {
 		return gvk, nil, err
 	}
 	key := types.NamespacedName{Namespace: r.clusters.Cluster.Namespace, Name: ref.Name}
@@ -70,7 +69,7 @@ func (r *Reconciler) find(ctx context.Context, ref clusterv1.ContractVersionedOb
 // readAllowed reads what a template may refer to. It also watches the Secrets that are allowed by their label.
 func (r *Reconciler) readAllowed(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (tenancy.Allowed, error) {
 	if r.clusters.Allowed.SecretLabel != nil {
-		if err := r.kinds.WatchMetadata(clients.SecretMetadata(), enqueue.Later(r.templates.All)); err != nil {
+		if err := r.kinds.WatchMetadata(clients.SecretMetadata(), r.spacing.Later(r.templates.All)); err != nil {
 			return tenancy.Allowed{}, err
 		}
 	}
@@ -239,7 +238,7 @@ func (r *Reconciler) setVersionReady(ctx context.Context, template *v1alpha1.Kar
 		return err
 	}
 	if !controlPlane.Kind.Empty() {
-		if err := r.kinds.Watch(controlPlane.Kind, enqueue.Later(r.templates.All)); err != nil {
+		if err := r.kinds.Watch(controlPlane.Kind, r.spacing.Later(r.templates.All)); err != nil {
 			return err
 		}
 	}
