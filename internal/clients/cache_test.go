@@ -124,6 +124,13 @@ func TestReadsWaitOnlyOnce(t *testing.T) {
 		if took, get, list := read(t.Context(), c, listed); get != nil || list != nil || took > 0 {
 			t.Errorf("got %v and %v after %s for another kind", get, list, took)
 		}
+		for _, awaits := range []bool{true, false} {
+			_, get, _ := read(t.Context(), c, unlisted)
+			if found := (reference.Unlisted{}); !errors.As(get, &found) || found.Awaited != awaits {
+				t.Errorf("got %#v, want that the list can still arrive: %t", get, awaits)
+			}
+			time.Sleep(awaited)
+		}
 		informer.Synced()
 		if took, get, list := read(t.Context(), c, unlisted); get != nil || list != nil || took > 0 {
 			t.Errorf("got %v and %v after %s for a kind that is listed now", get, list, took)

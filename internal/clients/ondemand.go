@@ -23,18 +23,21 @@ import (
 // webhook of the kind does not answer.
 const patience = 5 * time.Second
 
+// awaited is how long the first list of a kind can take, from the first read of the kind.
+const awaited = time.Minute
+
 // onDemand is a cache of kinds that only some templates need. It starts to watch a kind with the first read. A
 // read of a kind that cannot be listed returns reference.Unlisted, and only the first ones wait before they do.
 type onDemand struct {
 	cache.Cache
 
 	mu sync.Mutex
-	// waits are, by kind, the times until which reads wait.
-	waits map[schema.GroupVersionKind]time.Time
+	// reads are the times of the first read of each kind.
+	reads map[schema.GroupVersionKind]time.Time
 }
 
 func newOnDemand(of cache.Cache) *onDemand {
-	return &onDemand{Cache: of, waits: map[schema.GroupVersionKind]time.Time{}}
+	return &onDemand{Cache: of, reads: map[schema.GroupVersionKind]time.Time{}}
 }
 
 // Get implements client.Reader.
@@ -62,23 +65,24 @@ func (c *onDemand) await(ctx context.Context, object runtime.Object) error {
 	if err != nil || informer.HasSynced() {
 		return err
 	}
-	ctx, cancel := context.WithDeadline(ctx, c.waitUntil(kind))
+	first := c.firstRead(kind)
+	ctx, cancel := context.WithDeadline(ctx, first.Add(patience))
 	defer cancel()
 	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return reference.Unlisted{Kind: kind.GroupKind()}
+		return reference.Unlisted{Kind: kind.GroupKind(), Awaited: time.Since(first) < awaited}
 	}
 	return nil
 }
 
-func (c *onDemand) waitUntil(kind schema.GroupVersionKind) time.Time {
+func (c *onDemand) firstRead(kind schema.GroupVersionKind) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	until, known := c.waits[kind]
+	first, known := c.reads[kind]
 	if !known {
-		until = time.Now().Add(patience)
-		c.waits[kind] = until
+		first = time.Now()
+		c.reads[kind] = first
 	}
-	return until
+	return first
 }
 
 // like returns an object of a kind in the form of an object or list.

@@ -82,7 +82,11 @@ func contractVersion(kind schema.GroupKind, labels map[string]string) (schema.Gr
 }
 
 // Unlisted is the error for a kind of which the cache has no objects, because the API server has not listed them.
-type Unlisted struct{ Kind schema.GroupKind }
+type Unlisted struct {
+	Kind schema.GroupKind
+	// Awaited reports that the list can still arrive: with thousands of objects, a busy API server needs longer than a read waits.
+	Awaited bool
+}
 
 // Error names the kind, and what can be wrong with it.
 func (u Unlisted) Error() string {

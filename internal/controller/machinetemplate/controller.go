@@ -208,7 +208,11 @@ func (r *Reconciler) setStatus(ctx context.Context, template *v1alpha1.Karpenter
 		r.setOfferingsAvailable,
 		r.setScalableResources,
 		r.setLimits,
-		r.setMachinesProgressing,
+		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+			again, err := r.setMachinesProgressing(ctx, template)
+			examineAgain = requeue.Soonest(examineAgain, again)
+			return err
+		},
 		func(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
 			again, err := r.setNodesCurrent(ctx, template)
 			examineAgain = requeue.Soonest(examineAgain, again)

@@ -118,6 +118,20 @@ func TestObjectsOfMachinesNotReadable(t *testing.T) {
 			if got := condition(); !got.IsTrue() {
 				t.Errorf("got %+v after the right was given, want True", got)
 			}
+			// The operator has restarted, and the API server needs long for the list.
+			awaited := reference.Unlisted{Kind: schema.GroupKind{Group: infrastructureKind.Group, Kind: tc.unlisted}, Awaited: true}
+			c.fails = func(verb string, object any, _ string) error {
+				if list, ofProvider := object.(*unstructured.UnstructuredList); verb == "list" && ofProvider && list.GetKind() == tc.unlisted+"List" {
+					return awaited
+				}
+				return nil
+			}
+			if result, err = c.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 || result.RequeueAfter > readAgain {
+				t.Errorf("got %v and %v, want to read the kind again after at most %s", result, err, readAgain)
+			}
+			if got := condition(); !got.IsTrue() {
+				t.Errorf("got %+v while the list can still arrive, want what it was", got)
+			}
 		})
 	}
 }

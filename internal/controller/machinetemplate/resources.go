@@ -110,11 +110,12 @@ const readAgain = time.Minute
 // setMachinesProgressing repeats what Cluster API reports for the oldest NodeClaim that waits
 // for it (see package scalableresource). The message omits the number of these NodeClaims, because
 // it changes often. The condition is Unknown if the infrastructure or bootstrap objects of Machines cannot be
-// read: they show why a Machine does not progress.
-func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) error {
+// read: they show why a Machine does not progress. While their first list can still arrive, it stays as it is. It returns after
+// what time that is to be decided again.
+func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (time.Duration, error) {
 	claims, err := catalog.Claims(ctx, r.clusters, template)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	waiting := lo.Filter(claims, func(_ karpv1.NodeClaim, i int) bool {
 		return nodeclaims.NeedsMachine(&claims[i]) && nodeclaims.IsStalled(&claims[i])
@@ -124,14 +125,16 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 		unlisted, err := r.unlisted(ctx, template)
 		switch {
 		case err != nil:
-			return err
-		case unlisted != "":
+			return 0, err
+		case unlisted != nil && unlisted.Awaited:
+			return readAgain, nil
+		case unlisted != nil:
 			conditions.SetUnknownWithReason(v1alpha1.ConditionMachinesProgressing, v1alpha1.ReasonObjectsNotReadable,
 				fmt.Sprintf("%s. Until then, only launchTimeoutSeconds shows that a Machine of this template could not be launched", unlisted))
 		default:
 			conditions.SetTrue(v1alpha1.ConditionMachinesProgressing)
 		}
-		return nil
+		return 0, nil
 	}
 	oldest := lo.MinBy(waiting, func(a, b karpv1.NodeClaim) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp) || a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.Name < b.Name
@@ -139,15 +142,15 @@ func (r *Reconciler) setMachinesProgressing(ctx context.Context, template *v1alp
 	stall := nodeclaims.ConditionOf(&oldest, v1alpha1.ConditionMachineAvailable)
 	conditions.SetFalse(v1alpha1.ConditionMachinesProgressing, stall.Reason,
 		fmt.Sprintf("NodeClaim %s waits for Cluster API: %s", oldest.Name, stall.Message))
-	return nil
+	return 0, nil
 }
 
-// unlisted returns why infrastructure or bootstrap objects of a template's Machines cannot be read; empty if they
+// unlisted returns why infrastructure or bootstrap objects of a template's Machines cannot be read; nil if they
 // can. Templates that have no Machines read none.
-func (r *Reconciler) unlisted(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (string, error) {
+func (r *Reconciler) unlisted(ctx context.Context, template *v1alpha1.KarpenterMachineTemplate) (*reference.Unlisted, error) {
 	resources, err := scalable.List(ctx, r.clusters, client.MatchingLabels{v1alpha1.TemplateLabel: template.Name})
 	if err != nil {
-		return "", fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
+		return nil, fmt.Errorf("KarpenterMachineTemplate %s: %w", template.Name, err)
 	}
 	read := sets.New[schema.GroupKind]()
 	for _, resource := range resources {
@@ -162,14 +165,14 @@ func (r *Reconciler) unlisted(ctx context.Context, template *v1alpha1.KarpenterM
 			}
 		}
 		if unlisted := (reference.Unlisted{}); errors.As(err, &unlisted) {
-			return unlisted.Error(), nil
+			return &unlisted, nil
 		}
 		// Other conditions report kinds that Cluster API cannot use.
 		if unusable := reference.Unusable(""); err != nil && !errors.As(err, &unusable) {
-			return "", err
+			return nil, err
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
 // kindsOfMachines returns the kinds of infrastructure and bootstrap objects that the Machines of a resource have.
