@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,8 +28,8 @@ const (
 	caughtUpSample = time.Second
 )
 
-// restart restarts the operator, and waits until it has caught up.
-func (t *trial) restart(ctx context.Context) (*restart, error) {
+// restart restarts the operator, and waits until it has caught up. It is profiled from when its caches are filled.
+func (t *trial) restart(ctx context.Context, profiler *profiler) (*restart, error) {
 	if err := t.StopComponent(ctx, stack.Operator); err != nil {
 		return nil, err
 	}
@@ -39,6 +40,7 @@ func (t *trial) restart(ctx context.Context) (*restart, error) {
 	if err := t.StartComponent(ctx, stack.Operator); err != nil {
 		return nil, err
 	}
+	stopProfiling := profiler.start(ctx, "restart")
 	var sampled time.Time
 	err := t.Await(ctx, caughtUpWithin, "the restarted operator to have caught up", func(ctx context.Context) (bool, string, error) {
 		if time.Since(sampled) < caughtUpSample {
@@ -58,7 +60,7 @@ func (t *trial) restart(ctx context.Context) (*restart, error) {
 		}
 		return false, fmt.Sprintf("%.0f reconciles are queued or running", busy), nil
 	})
-	if err != nil {
+	if err := errors.Join(err, stopProfiling()); err != nil {
 		return nil, err
 	}
 	entries, err := t.requests()

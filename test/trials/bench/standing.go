@@ -59,7 +59,7 @@ func (t *trial) stand(ctx context.Context) error {
 		return err
 	}
 	// Then the copies have the condition of core's first check, which it otherwise writes for each of them at its next start.
-	if _, err := t.restart(ctx); err != nil {
+	if _, err := t.restart(ctx, nil); err != nil {
 		return err
 	}
 	began := time.Now()

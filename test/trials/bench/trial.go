@@ -195,13 +195,13 @@ func (t *trial) observeAll(ctx context.Context, measured *result) error {
 	if err := t.countReconciles(ctx, measured); err != nil {
 		return err
 	}
-	if _, err := t.restart(ctx); err != nil {
+	if _, err := t.restart(ctx, nil); err != nil {
 		return err
 	}
 	if measured.Rest, err = t.rest(ctx); err != nil {
 		return err
 	}
-	if measured.Restart, err = t.restart(ctx); err != nil {
+	if measured.Restart, err = t.restart(ctx, t.profiler); err != nil {
 		return err
 	}
 	if measured.Answers, err = t.answer(ctx); err != nil {
