@@ -18,9 +18,12 @@ import (
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
-// countedWithin is how long the API server can take until it has what the watches have shown. It is read at once then. Reading
-// 5,000 Nodes, with everything that belongs to them, can take more than 30 s while it works on the end of a load.
-const countedWithin = 3 * time.Minute
+// countedWithin is how long the API server can take until it has what the watches have shown. Reading thousands of Nodes that exist
+// beside the load takes countedPerStanding more for each of them, with everything that belongs to it.
+const (
+	countedWithin      = 30 * time.Second
+	countedPerStanding = 30 * time.Millisecond
+)
 
 // checkUp checks that there is exactly one object of each kind for each Pod and, with this operator, that each Machine
 // serves one claim and each claim has one Machine.
@@ -49,7 +52,7 @@ func (t *trial) checkCensus(ctx context.Context, at string, n int) error {
 	if t.component != stack.KarpenterKwok {
 		want.Replicas, want.Machines, want.Instances = n, n, n
 	}
-	return t.Await(ctx, countedWithin, fmt.Sprintf("%s at %s", want, at), func(ctx context.Context) (bool, string, error) {
+	return t.Await(ctx, countedWithin+time.Duration(t.standing)*countedPerStanding, fmt.Sprintf("%s at %s", want, at), func(ctx context.Context) (bool, string, error) {
 		found, err := census.Of(ctx, t.Workload, t.Management, client.MatchingLabels(podLabels))
 		if err != nil {
 			return false, err.Error(), nil

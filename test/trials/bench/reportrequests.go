@@ -53,7 +53,7 @@ func (r *report) requests() string {
 		}
 		t.add(cells...)
 	}
-	return t.String() + fmt.Sprintf("\n%d more kinds of requests are rarer than one for %.0f claims.\n", rest, 1/rareRequest)
+	return t.String() + fmt.Sprintf("\nOther kinds of requests, which are rarer than one for %.0f claims: %d.\n", 1/rareRequest, rest)
 }
 
 // rareRequest is the number of requests per claim below which a kind is not listed.
