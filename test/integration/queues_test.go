@@ -4,7 +4,9 @@ package integration
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,9 +36,9 @@ type work struct {
 
 // progress is how far a controller is with its work.
 type progress struct {
-	// due is when it is reconciled at the earliest; zero if it is not in the queue.
-	due     time.Time
-	running bool
+	// due is when the work is handed to the controller's queue; zero if it is not to be handed over.
+	due             time.Time
+	queued, running bool
 }
 
 // manager returns a manager, of which the queues of all controllers that are added from now on are known.
@@ -70,44 +72,54 @@ func observe[T comparable](queues *queues, newQueue reflect.Value, name func(T) 
 		defer GinkgoRecover()
 		created, ok := create(controller, limiter).(priorityqueue.PriorityQueue[T])
 		Expect(ok).To(BeTrue(), "the queue of %s has no priorities", controller)
-		return &queue[T]{created, queues, func(request T) work { return work{controller, name(request), request} }}
+		return &queue[T]{created, limiter, queues, func(request T) work { return work{controller, name(request), request} }}
 	}))
 	return true
 }
 
-// queue is the queue of one controller.
+// queue is the queue of one controller. It keeps what is delayed, or is added while it is reconciled, and hands everything else to
+// the queue of controller-runtime at once. That one does not report whether an addition came before or after it gave out
+// the same request, so that it is not known what is left in it.
 type queue[T comparable] struct {
 	priorityqueue.PriorityQueue[T]
-	queues *queues
-	work   func(T) work
+	limiter workqueue.TypedRateLimiter[T]
+	queues  *queues
+	work    func(T) work
 }
 
-// evictionQueue tries a Pod that cannot be evicted again after at most evictionLimit (karpenter:
-// pkg/controllers/node/termination/terminator/eviction.go, evictionQueueMaxDelay). With the delays of other limiters, a Pod that was
-// tried more than eleven times would seem to stay in the queue.
-const (
-	evictionQueue = "eviction-queue"
-	evictionLimit = 10 * time.Second
-)
-
-// AddWithOpts implements priorityqueue.PriorityQueue.
+// AddWithOpts implements priorityqueue.PriorityQueue, with the delays of controller-runtime
+// (controller-runtime: pkg/controller/priorityqueue/priorityqueue.go, lockedAddWithOpts).
 func (q *queue[T]) AddWithOpts(options priorityqueue.AddOpts, requests ...T) {
 	for _, request := range requests {
 		after := options.After
 		if options.RateLimited {
-			// This is how most limiters of the controllers begin, and none is faster, but one ends sooner.
-			after = 5 * time.Millisecond << min(q.NumRequeues(request), 20)
-			if q.work(request).controller == evictionQueue {
-				after = min(after, evictionLimit)
+			if limited := q.limiter.When(request); after == 0 || limited < after {
+				after = limited
 			}
 		}
-		q.queues.set(q.work(request), func(p *progress) {
-			if due := time.Now().Add(after); p.due.IsZero() || due.Before(p.due) {
-				p.due = due
-			}
-		})
+		q.addAfter(request, after, options.Priority)
 	}
-	q.PriorityQueue.AddWithOpts(options, requests...)
+}
+
+func (q *queue[T]) addAfter(request T, after time.Duration, priority *int) {
+	due := time.Now().Add(after)
+	handOver := func(p *progress) {
+		if p.due.Equal(due) && !p.running {
+			p.due, p.queued = time.Time{}, true
+			q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: priority}, request)
+		}
+	}
+	q.queues.set(q.work(request), func(p *progress) {
+		if p.queued || !p.due.IsZero() && !due.Before(p.due) {
+			return
+		}
+		p.due = due
+		if after <= 0 {
+			handOver(p)
+		} else {
+			time.AfterFunc(after, func() { q.queues.set(q.work(request), handOver) })
+		}
+	})
 }
 
 // Add implements workqueue.TypedInterface.
@@ -127,13 +139,7 @@ func (q *queue[T]) AddRateLimited(request T) {
 func (q *queue[T]) GetWithPriority() (request T, priority int, shutdown bool) {
 	request, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	if !shutdown {
-		q.queues.set(q.work(request), func(p *progress) {
-			p.running = true
-			// Otherwise it was added again, with a delay, since it was taken from the queue.
-			if !p.due.After(time.Now()) {
-				p.due = time.Time{}
-			}
-		})
+		q.queues.set(q.work(request), func(p *progress) { p.queued, p.running = false, true })
 	}
 	return request, priority, shutdown
 }
@@ -146,8 +152,14 @@ func (q *queue[T]) Get() (request T, shutdown bool) {
 
 // Done implements workqueue.TypedInterface.
 func (q *queue[T]) Done(request T) {
-	q.queues.set(q.work(request), func(p *progress) { p.running = false })
 	q.PriorityQueue.Done(request)
+	q.queues.set(q.work(request), func(p *progress) {
+		p.running = false
+		if !p.due.IsZero() && !p.due.After(time.Now()) {
+			p.due, p.queued = time.Time{}, true
+			q.PriorityQueue.Add(request)
+		}
+	})
 }
 
 func (q *queues) set(w work, change func(*progress)) {
@@ -170,9 +182,54 @@ func (q *queues) open(prefix string, until time.Time) []string {
 	defer q.mu.Unlock()
 	var found []string
 	for w, p := range q.works {
-		if strings.HasPrefix(w.name, prefix) && (p.running || !p.due.IsZero() && !p.due.After(until)) {
-			found = append(found, fmt.Sprintf("%s of %s, running: %t, due: %s", w.name, w.controller, p.running, p.due))
+		if strings.HasPrefix(w.name, prefix) && (p.queued || p.running || !p.due.IsZero() && !p.due.After(until)) {
+			found = append(found, fmt.Sprintf("%s of %s, queued: %t, running: %t, due: %s", w.name, w.controller, p.queued, p.running, p.due))
 		}
 	}
 	return found
 }
+
+var _ = Describe("The queues that specs wait for", func() {
+	It("have no work left when the controllers have none", func(ctx SpecContext) {
+		known := &queues{works: map[work]*progress{}}
+		newQueue := func(_ string, limiter workqueue.TypedRateLimiter[int]) workqueue.TypedRateLimitingInterface[int] {
+			return priorityqueue.New("test", func(o *priorityqueue.Opts[int]) { o.RateLimiter = limiter })
+		}
+		Expect(observe(known, reflect.ValueOf(&newQueue).Elem(), strconv.Itoa)).To(BeTrue())
+		queue := newQueue("test", workqueue.NewTypedItemExponentialFailureRateLimiter[int](5*time.Millisecond, 1000*time.Second))
+
+		var workers sync.WaitGroup
+		for range 4 {
+			workers.Go(func() {
+				for request, shutdown := queue.Get(); !shutdown; request, shutdown = queue.Get() {
+					switch result := rand.N(10); result {
+					case 0, 1:
+						queue.AddRateLimited(request)
+					case 2:
+						queue.Forget(request)
+						queue.AddAfter(request, rand.N(20*time.Millisecond))
+					default:
+						queue.Forget(request)
+					}
+					queue.Done(request)
+				}
+			})
+		}
+		for range 200 {
+			var events sync.WaitGroup
+			for range 4 {
+				events.Go(func() {
+					for range 50 {
+						queue.Add(rand.N(8))
+						time.Sleep(rand.N(100 * time.Microsecond))
+					}
+				})
+			}
+			events.Wait()
+			Eventually(ctx, func() []string { return known.open("", time.Now().Add(time.Hour)) }).
+				WithPolling(time.Millisecond).WithTimeout(10 * time.Second).Should(BeEmpty())
+		}
+		queue.ShutDown()
+		workers.Wait()
+	})
+})
