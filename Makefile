@@ -240,6 +240,21 @@ E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
 test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
 	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m -skip '$(MONITORING)' $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
 
+.PHONY: test-contract
+test-contract: stack-binaries ## Check what the operator relies on in Cluster API, on the local stack (CAPI=v1.13.6 KUBERNETES=v1.34.4).
+	@go test -trimpath -vet=off -tags contract -count=1 -timeout 60m $(TEST_FLAGS) ./test/contract
+
+# Flags such as '-suites contract,e2e'.
+MATRIX_FLAGS ?=
+
+.PHONY: test-matrix
+test-matrix: ## Run the tests of each combination of versions, or of one (CAPI=v1.13.6 KUBERNETES=v1.34.4), and write the results to docs/compatibility.md.
+	@go run ./hack/matrix run -capi '$(MATRIX_CAPI)' -kubernetes '$(MATRIX_KUBERNETES)' $(MATRIX_FLAGS)
+
+.PHONY: compatibility
+compatibility: ## Write the results in hack/matrix/results to docs/compatibility.md.
+	@go run ./hack/matrix page
+
 .PHONY: test-monitoring
 test-monitoring: stack-binaries bin/helm $(PROMETHEUS_TOOLS) ## Test when alerts fire, and let Prometheus scrape an operator on the local stack.
 	@go test -trimpath -vet=off -count=1 -run '$(MONITORING)' $(TEST_FLAGS) ./test/manifests/charts
