@@ -84,6 +84,8 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 			{Name: Etcd, ExtraArgs: []extraArg{{Key: "unsafe-no-fsync", Value: "true"}}},
 			{Name: APIServer, ExtraArgs: []extraArg{
 				{Key: "advertise-address", Value: localhost},
+				// Since v1.37, the API server does not start otherwise with this address, which no Pod could use.
+				{Key: "endpoint-reconciler-type", Value: "none"},
 				// A rotated audit log would lack requests.
 				{Key: "audit-log-maxsize", Value: "0"},
 				// With disableQPSLimits, kwokctl turns this off. Without a limit of the requests at once, the watches of an
