@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,7 +38,9 @@ type work struct {
 // progress is how far a controller is with its work.
 type progress struct {
 	// due is when the work is handed to the controller's queue; zero if it is not to be handed over.
-	due             time.Time
+	due time.Time
+	// priority is the highest one with which it was added since.
+	priority        int
 	queued, running bool
 }
 
@@ -97,29 +100,31 @@ func (q *queue[T]) AddWithOpts(options priorityqueue.AddOpts, requests ...T) {
 				after = limited
 			}
 		}
-		q.addAfter(request, after, options.Priority)
+		q.queues.set(q.work(request), func(p *progress) {
+			due := time.Now().Add(after)
+			if p.queued {
+				return
+			}
+			p.priority = max(p.priority, lo.FromPtr(options.Priority))
+			if !p.due.IsZero() && !due.Before(p.due) {
+				return
+			}
+			p.due = due
+			if after > 0 {
+				time.AfterFunc(after, func() { q.queues.set(q.work(request), func(p *progress) { q.handOver(request, p) }) })
+			}
+			q.handOver(request, p)
+		})
 	}
 }
 
-func (q *queue[T]) addAfter(request T, after time.Duration, priority *int) {
-	due := time.Now().Add(after)
-	handOver := func(p *progress) {
-		if p.due.Equal(due) && !p.running {
-			p.due, p.queued = time.Time{}, true
-			q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: priority}, request)
-		}
+// handOver gives a request to the queue of controller-runtime, if it is due and is not being reconciled.
+func (q *queue[T]) handOver(request T, p *progress) {
+	if p.running || p.due.IsZero() || p.due.After(time.Now()) {
+		return
 	}
-	q.queues.set(q.work(request), func(p *progress) {
-		if p.queued || !p.due.IsZero() && !due.Before(p.due) {
-			return
-		}
-		p.due = due
-		if after <= 0 {
-			handOver(p)
-		} else {
-			time.AfterFunc(after, func() { q.queues.set(q.work(request), handOver) })
-		}
-	})
+	q.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(p.priority)}, request)
+	*p = progress{queued: true}
 }
 
 // Add implements workqueue.TypedInterface.
@@ -155,10 +160,7 @@ func (q *queue[T]) Done(request T) {
 	q.PriorityQueue.Done(request)
 	q.queues.set(q.work(request), func(p *progress) {
 		p.running = false
-		if !p.due.IsZero() && !p.due.After(time.Now()) {
-			p.due, p.queued = time.Time{}, true
-			q.PriorityQueue.Add(request)
-		}
+		q.handOver(request, p)
 	})
 }
 
@@ -202,7 +204,7 @@ var _ = Describe("The queues that specs wait for", func() {
 		for range 4 {
 			workers.Go(func() {
 				for request, shutdown := queue.Get(); !shutdown; request, shutdown = queue.Get() {
-					switch result := rand.N(10); result {
+					switch rand.N(10) {
 					case 0, 1:
 						queue.AddRateLimited(request)
 					case 2:
