@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crash searches for harmful crashes, stale caches and missed events, as Sieve and Anvil do: exhaustively, in
-// memory, without goroutines.
+// memory, one request at a time.
 //
 // It runs the operator's own code, its CloudProvider and all its reconcilers that write anything but the status of a
 // catalog, and Karpenter core's own controllers that launch, register and end claims and that drain and end Nodes. They are registered with a manager as in

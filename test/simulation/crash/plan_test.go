@@ -109,6 +109,11 @@ func faultPoints(requests []request, f fault) []request {
 // write does a write of our process, or its fault in the plan or the mode.
 func (p *process) write(verb, sub string, object client.Object, do func(client.Object) error) error {
 	w := p.simulation
+	p.requests.Lock()
+	defer p.requests.Unlock()
+	if p.dead {
+		return errDead
+	}
 	if err := p.reach(kindOf(object)); err != nil {
 		return err
 	}
@@ -126,6 +131,11 @@ func (p *process) write(verb, sub string, object client.Object, do func(client.O
 // read does a read of our process from the API server, or returns an error.
 func (p *process) read(object any, name string, do func() error) error {
 	w := p.simulation
+	p.requests.Lock()
+	defer p.requests.Unlock()
+	if p.dead {
+		return errDead
+	}
 	if err := p.reach(kindOf(object)); err != nil {
 		return err
 	}
@@ -133,7 +143,7 @@ func (p *process) read(object any, name string, do func() error) error {
 	r := request{round: w.rounds, actor: w.server.actor, key: key, read: true}
 	w.requests = append(w.requests, r)
 	if f, hit := w.faultAt(r); hit {
-		p.restart = f.restart
+		p.restart = p.restart || f.restart
 		return apierrors.NewInternalError(errors.New("the API server has a problem"))
 	}
 	return do()
@@ -166,13 +176,15 @@ func (w *simulation) faultAt(r request) (fault, bool) {
 func (p *process) suffer(f fault, verb, key string, object client.Object, do func(client.Object) error) error {
 	w := p.simulation
 	w.down = f.down
-	p.restart = f.restart
+	p.restart = p.restart || f.restart
 	switch {
 	case f.before:
-		panic(crashed{})
+		p.dead = true
+		return errDead
 	case f.after:
 		_ = do(object)
-		panic(crashed{})
+		p.dead = true
+		return errDead
 	case f.late > 0:
 		w.late = append(w.late, lateWrite{at: w.clock.Now().Add(f.late), actor: w.server.actor, key: key, object: object.DeepCopyObject().(client.Object), do: do})
 		return apierrors.NewTimeoutError("the write may or may not be applied", 0)

@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -39,12 +40,15 @@ type process struct {
 	unanswered    map[string]string                 // a kind of the last request that was not answered, by cluster
 	// restart is whether it ends after its current action.
 	restart bool
-	// dryRuns allows one dry run at a time.
-	dryRuns sync.Mutex
+	// dead is whether it has ended in the middle of its current action: from then on, no request of it does anything.
+	dead bool
+	// requests allows one request at a time.
+	requests sync.Mutex
 }
 
-// crashed is the panic that ends a process in the middle of a reconcile.
-type crashed struct{}
+// errDead is the answer to each request of a process after its end. A panic would end only the goroutine that does the
+// request.
+var errDead = errors.New("the process has ended")
 
 // newProcess starts the operator: its caches are filled, and everything in them is
 // an event.
@@ -107,16 +111,11 @@ var settings = sync.OnceValue(func() *operator.Options { return lo.Must(operator
 // step lets each controller reconcile what is due. A crash ends it.
 func (p *process) step() {
 	w := p.simulation
-	defer func() {
-		if reason := recover(); reason != nil {
-			if _, ok := reason.(crashed); !ok {
-				panic(reason)
-			}
-			w.stop(p, "crashes")
-		}
-	}()
 	p.regainWatches()
 	p.as("provisioner", func() { p.provision() })
+	if p.ended() {
+		return
+	}
 	for _, c := range w.mode.order(p.controllers) {
 		p.catchUp()
 		c.poll()
@@ -127,16 +126,29 @@ func (p *process) step() {
 				p.traceError(c.name+" "+key, c.run(p.ctx, key, w.clock.Now()))
 			})
 			p.takeAdded()
-			if p.restart {
-				w.stop(p, "restarts")
+			if p.ended() {
 				return
 			}
 		}
 	}
 }
 
+// ended ends the process if it crashed in its last action, or restarts after it.
+func (p *process) ended() bool {
+	switch {
+	case p.dead:
+		p.simulation.stop(p, "crashes")
+	case p.restart:
+		p.simulation.stop(p, "restarts")
+	}
+	return p.dead || p.restart
+}
+
 // traceError traces the error of a reconcile, and not the same one again.
 func (p *process) traceError(of string, err error) {
+	if p.dead {
+		return
+	}
 	text := ""
 	if err != nil {
 		text = connection.Message(err)
@@ -217,8 +229,8 @@ func (p *process) intercept() interceptor.Funcs {
 
 // dryRun asks whether an object can be created. Several goroutines do that at once.
 func (p *process) dryRun(ctx context.Context, c client.Client, object client.Object, options ...client.CreateOption) error {
-	p.dryRuns.Lock()
-	defer p.dryRuns.Unlock()
+	p.requests.Lock()
+	defer p.requests.Unlock()
 	if err := p.reach(kindOf(object)); err != nil {
 		return err
 	}
