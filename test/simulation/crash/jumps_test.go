@@ -65,9 +65,9 @@ func (w *simulation) isDue(s step) bool {
 	return s.when(w) || w.isDisordered() && w.clock.Since(w.lastStep) > toNextStep
 }
 
-// release ends what a script holds back until a condition is met.
+// release ends what a script holds back until a condition is met that can no longer be met.
 func (w *simulation) release() {
-	if w.jumped > 0 && len(w.script) == 0 && w.clock.Since(w.lastStep) > toRelease {
+	if w.isDisordered() && len(w.script) == 0 && w.clock.Since(w.lastStep) > toRelease {
 		w.holds, w.alone, w.keeps = nil, nil, nil
 	}
 }
@@ -86,15 +86,15 @@ func (w *simulation) renewTimes() {
 
 // wrongAfterJump returns how a run with clocks that were set was worse than a clean one: timers of a process that has just
 // started can end early. So there can be a claim more for each that failed, and a Machine more for each of these and for
-// each that was deleted before it had a Node. If no claim failed early, the run ends as a clean one.
+// each that was deleted before it had a Node or a claim. If no claim failed early, the run ends as a clean one.
 func wrongAfterJump(got, want outcome, known ledger) string {
-	failed, unused := got.failed-want.failed, got.unused-want.unused
+	failed, unused := got.failed-want.failed, got.unusedMore(want)
 	if diff := cmp.Diff(coarse(want), coarse(got)); diff != "" && failed <= 0 {
 		return fmt.Sprintf("it does not end as a clean run, apart from zones (-want +got):\n%s", diff)
 	}
 	claims, machines := got.made["NodeClaim"]-want.made["NodeClaim"], got.made["Machine"]-want.made["Machine"]
-	if claims > max(0, failed)+known.lostNodes || machines > max(0, failed)+max(0, unused)+known.surplus+known.asked+known.lost {
-		return fmt.Sprintf("it creates %v, a clean run %v; %d claims more failed, and %d Machines more were deleted before they had a Node; known losses: %+v",
+	if claims > max(0, failed)+known.lostNodes || machines > max(0, failed)+unused+known.surplus+known.asked+known.lost {
+		return fmt.Sprintf("it creates %v, a clean run %v; %d claims more failed, and %d Machines more were deleted before they had a Node or a claim; known losses: %+v",
 			got.made, want.made, failed, unused, known)
 	}
 	return ""
@@ -115,10 +115,11 @@ func coarse(o outcome) []string {
 }
 
 func TestWrongAfterJump(t *testing.T) {
-	with := func(claims, machines, failed, unused int, state ...string) outcome {
-		return outcome{made: map[string]int{"NodeClaim": claims, "Machine": machines}, failed: failed, unused: unused, state: state, replicas: 1}
+	with := func(claims, machines, failed, unclaimed int, state ...string) outcome {
+		return outcome{made: map[string]int{"NodeClaim": claims, "Machine": machines}, failed: failed, unclaimed: unclaimed, state: state, replicas: 1}
 	}
 	want := with(1, 1, 0, 0, "Machine zone=zone-a serves=true annotations=[]")
+	want.nodeless = 1
 	for name, test := range map[string]struct {
 		got   outcome
 		wrong bool

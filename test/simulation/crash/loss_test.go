@@ -41,9 +41,11 @@ type ledger struct {
 	spent   int
 	// lost counts those that were removed, and lostNodes those of them that were the Node of a claim.
 	lost, lostNodes int
-	// failed counts the claims that another than the user deleted, and unused the Machines that were marked
-	// for deletion or deleted before they had a Node or a claim.
-	failed, unused int
+	// failed counts the claims that another than the user deleted.
+	failed int
+	// unclaimed counts the Machines that were marked for deletion or deleted without a claim, and nodeless those with a
+	// claim for which that happened before they had a Node.
+	unclaimed, nodeless int
 	// expired counts the claims that core deleted because they were not launched within launchTimeout, or no Node had
 	// registered within registrationTimeout.
 	expired int
@@ -145,8 +147,11 @@ func replicasOf(object client.Object) int {
 
 // noteMark records that a Machine without a claim is marked for deletion while a claim waits.
 func (w *simulation) noteMark(m *clusterv1.Machine) {
-	if claimUID(m) == "" || !m.Status.NodeRef.IsDefined() {
-		w.ledger.unused++
+	switch {
+	case claimUID(m) == "":
+		w.ledger.unclaimed++
+	case !m.Status.NodeRef.IsDefined():
+		w.ledger.nodeless++
 	}
 	waits := lo.CountBy(w.claims(), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp.IsZero() })
 	if claimUID(m) == "" && waits > lo.CountBy(w.machines(), func(m *clusterv1.Machine) bool { return !leaving(m) }) {

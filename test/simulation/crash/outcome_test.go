@@ -24,8 +24,14 @@ type outcome struct {
 	state []string
 	// replicas are those of all resources.
 	replicas int
-	// failed, unused and expired are those of the ledger.
-	failed, unused, expired int
+	// failed, unclaimed, nodeless and expired are those of the ledger.
+	failed, unclaimed, nodeless, expired int
+}
+
+// unusedMore returns how many Machines more than in another run were not used: a run can have fewer of one sort, and more
+// of the other.
+func (o outcome) unusedMore(than outcome) int {
+	return max(0, o.unclaimed-than.unclaimed) + max(0, o.nodeless-than.nodeless)
 }
 
 // outcome returns the outcome without differences between equivalent objects: names, UIDs and
@@ -78,7 +84,8 @@ func (w *simulation) outcome() outcome {
 			replicas += w.replicasNow(name)
 		}
 	}
-	return outcome{made: made, state: objects, replicas: replicas, failed: w.ledger.failed, unused: w.ledger.unused, expired: w.ledger.expired}
+	return outcome{made: made, state: objects, replicas: replicas, failed: w.ledger.failed, unclaimed: w.ledger.unclaimed,
+		nodeless: w.ledger.nodeless, expired: w.ledger.expired}
 }
 
 // kindOfID returns the kind of a claim's provider ID.

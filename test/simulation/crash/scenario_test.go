@@ -121,11 +121,13 @@ func deleteClaims(names ...string) func(*simulation) {
 	}
 }
 
-// deleteLinked deletes the claims that have a Machine.
+// deleteLinked deletes the claim that has a Machine. When the clock was set, or after an outage, several can have one:
+// then it deletes one of them.
 func deleteLinked(w *simulation) {
 	for _, m := range w.machines() {
 		if claim := w.liveClaim(claimUID(m)); claim != nil {
 			deleteClaims(claim.Name)(w)
+			return
 		}
 	}
 }

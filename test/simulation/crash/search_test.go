@@ -163,7 +163,7 @@ func (s *search) wrong(r run, w *simulation) string {
 	}
 	late := 0 // Machines that an outage kept from a claim until they were too old for it
 	if w.mode.breaksAny() {
-		late = max(0, got.unused-want.unused)
+		late = got.unusedMore(want)
 	}
 	exactly := r.plan.request != "" && r.plan.fault.exactly()
 	for _, kind := range []string{"Machine", instanceKind} {
