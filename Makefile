@@ -232,13 +232,15 @@ E2E_PARALLEL ?= 3
 # What runs with other versions of Cluster API and Kubernetes: the path from Pods to Nodes and back in each placement and with the
 # kubeadm bootstrap provider, deletion, drift, upgrades of control planes and, with the kubeadm control plane provider, of topologies,
 # and clusterctl move. All but TestDrift and
-# TestFirstNode run with MachineDeployments and MachinePools.
+# TestFirstNode run with MachineDeployments and MachinePools. With E2E_RUN or TEST_FLAGS, tests run with both kinds.
 E2E_OF_VERSIONS := TestPlacements|TestKubeadm|TestClusterDeletion|TestTemplateDeletion|TestDrift|TestFirstNode|TestMove
 E2E_RUN ?= $(if $(CAPI)$(KUBERNETES),^($(E2E_OF_VERSIONS))$$)
 
 .PHONY: test-e2e
 test-e2e: stack-binaries bin/clusterctl ## Run the tests on the local stack (E2E_PARALLEL=1 runs one after the other; CAPI=v1.13.6 KUBERNETES=v1.34.4).
-	@go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m -skip '$(MONITORING)' $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/...
+	@code=0; $(if $(TEST_FLAGS)$(E2E_RUN),,export ROTATION='$(ROTATION)';) \
+	go test -trimpath -vet=off -tags e2e -count=1 -p 1 -parallel $(E2E_PARALLEL) -timeout 60m -skip '$(MONITORING)' $(if $(E2E_RUN),-run '$(E2E_RUN)') $(TEST_FLAGS) ./test/e2e/... || code=$$?; \
+	echo "make $@: $$((SECONDS / 60))m$$((SECONDS % 60))s$(if $(TEST_FLAGS)$(E2E_RUN),, with ROTATION=$(ROTATION))"; exit $$code
 
 .PHONY: test-contract
 test-contract: stack-binaries ## Check what the operator relies on in Cluster API, on the local stack (CAPI=v1.13.6 KUBERNETES=v1.34.4).
