@@ -124,8 +124,11 @@ func (p *process) regainWatches() {
 	}
 }
 
-// reach returns an error if the cluster with the objects of a kind does not answer a request.
+// reach returns an error if the process has ended, or if the cluster with the objects of a kind does not answer a request.
 func (p *process) reach(kind string) error {
+	if p.dead {
+		return errDead
+	}
 	cluster := clusterOfKind(kind)
 	if !p.simulation.isOut(cluster) {
 		return nil

@@ -111,9 +111,6 @@ func (p *process) write(verb, sub string, object client.Object, do func(client.O
 	w := p.simulation
 	p.requests.Lock()
 	defer p.requests.Unlock()
-	if p.dead {
-		return errDead
-	}
 	if err := p.reach(kindOf(object)); err != nil {
 		return err
 	}
@@ -133,9 +130,6 @@ func (p *process) read(object any, name string, do func() error) error {
 	w := p.simulation
 	p.requests.Lock()
 	defer p.requests.Unlock()
-	if p.dead {
-		return errDead
-	}
 	if err := p.reach(kindOf(object)); err != nil {
 		return err
 	}
