@@ -57,7 +57,7 @@ func TestFleet(t *testing.T) {
 	for _, m := range fleet {
 		m.objects = sets.New[string]()
 	}
-	for _, kind := range kinds.All {
+	for _, kind := range inTurn(t, kinds.All) {
 		scaleFleet(ctx, g, fleet, kind)
 	}
 

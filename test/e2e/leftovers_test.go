@@ -45,7 +45,7 @@ const leavingPods = 20
 func TestTemplateDeletion(t *testing.T) {
 	t.Parallel()
 	ctx, s := newStack(t, stack.Options{})
-	for _, kind := range kinds.All {
+	for _, kind := range inTurn(t, kinds.All) {
 		if !t.Run(string(kind), func(t *testing.T) {
 			g := NewWithT(t)
 			name := createLeaving(ctx, g, s, kind)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/samber/lo"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/karpenter-capi/karpenter-capi/test/harness/rotation"
@@ -51,16 +52,11 @@ func newStack(t *testing.T, opts stack.Options) (context.Context, *stack.Stack) 
 	return ctx, stacktest.Up(ctx, t, opts, expectRights)
 }
 
-// forEachKind runs a test for each kind of scalable resource, one after the other on one stack, and checks that nothing
-// is left of it each time. It ends after a failure, because the objects that are left would disturb the next run. `make
-// test-e2e` runs it for one of the kinds, which depends on the commit, and half of the tests for each kind.
+// forEachKind runs a test for each kind of scalable resource in its turn, one after the other on one stack, and checks that nothing
+// is left of it each time. It ends after a failure, because the objects that are left would disturb the next run.
 func forEachKind(ctx context.Context, t *testing.T, s *stack.Stack, test func(g *WithT, kind kinds.Kind)) {
 	t.Helper()
-	first := int(crc32.ChecksumIEEE([]byte(t.Name())))
-	for i, kind := range kinds.All {
-		if !rotation.Turn(len(kinds.All), first+i) {
-			continue
-		}
+	for _, kind := range inTurn(t, kinds.All) {
 		if !t.Run(string(kind), func(t *testing.T) {
 			g := NewWithT(t)
 			test(g, kind)
@@ -70,6 +66,14 @@ func forEachKind(ctx context.Context, t *testing.T, s *stack.Stack, test func(g 
 			return
 		}
 	}
+}
+
+// inTurn returns the part of a test that is its turn: for `make test-e2e` one of the given cases, which depends on the commit and on
+// the name of the test, and otherwise all.
+func inTurn[T any](t *testing.T, cases []T) []T {
+	t.Helper()
+	first := int(crc32.ChecksumIEEE([]byte(t.Name())))
+	return lo.Filter(cases, func(_ T, i int) bool { return rotation.Turn(len(cases), first+i) })
 }
 
 // create creates the objects of a file in testdata, for a kind of scalable resource.

@@ -46,7 +46,7 @@ func TestStandstill(t *testing.T) {
 	run.pods = map[string]int{"used": 4, "unused": 0}
 	run.expectSettled(ctx, g, 4)
 
-	for _, halt := range []struct {
+	for _, halt := range inTurn(t, []struct {
 		name       string
 		begin, end func(*WithT)
 		// The Pods that are added during the stall, and the number of Nodes whose claims are deleted.
@@ -77,7 +77,7 @@ func TestStandstill(t *testing.T) {
 			more:  map[string]int{"used": 2, "unused": 1}, deleted: 2,
 			reason: v1alpha1.ReasonBlocked, message: "ControlPlaneIsStable",
 		},
-	} {
+	}) {
 		if !t.Run(halt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			before := run.w.machinesEver()
