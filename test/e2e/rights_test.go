@@ -50,10 +50,10 @@ func reportRights() error {
 		return err
 	}
 	fmt.Printf("rights of the operator: %d, denied requests: %d, see %s\n", len(report.Lines), len(usage.Denied), file)
-	for _, name := range []string{"test.run", "test.skip"} {
-		if filter := flag.Lookup(name); filter.Value.String() != "" {
-			return nil
-		}
+	// TestMonitoring, which `make test-e2e` skips, uses no rights of its own.
+	skipped := flag.Lookup("test.skip").Value.String()
+	if flag.Lookup("test.run").Value.String() != "" || skipped != "" && !strings.Contains(skipped, "TestMonitoring") {
+		return nil
 	}
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("rights of the operator:\n%s", strings.Join(report.Problems, "\n"))
