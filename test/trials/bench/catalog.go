@@ -23,20 +23,8 @@ const (
 	listedWithin = time.Minute
 )
 
-// operatorWithCatalog is this operator with a large InstanceTypeCatalog, whose instance types are as large as the one that
-// the Pods get, and cost more.
-var operatorWithCatalog = func() variant {
-	with := operator
-	with.prepare = func(ctx context.Context, t *trial) error {
-		if err := operator.prepare(ctx, t); err != nil {
-			return err
-		}
-		return t.addCatalog(ctx)
-	}
-	return with
-}()
-
-// addCatalog creates the catalog, and waits until the template offers it.
+// addCatalog creates the catalog, whose instance types are as large as the one that the Pods get, and cost more. It waits until the
+// template offers it.
 func (t *trial) addCatalog(ctx context.Context) error {
 	listed := largeCatalog()
 	if err := t.Workload.Create(ctx, listed); err != nil {

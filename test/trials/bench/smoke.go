@@ -17,13 +17,13 @@ import (
 // smokePaced and smokeBurst are the loads of the smoke test.
 var (
 	smokePaced = size{n: 15, offerings: 1, every: 2 * time.Second}
-	smokeBurst = size{n: 30, offerings: 1}
+	smokeBurst = size{n: 30, offerings: 1, catalog: true}
 )
 
 var smokeOptions = options{
 	dir:      filepath.Join(".stack", "bench-smoke"),
 	results:  filepath.Join(".stack", "bench-smoke", "results.json"),
-	measured: []planned{{kwok, []size{smokePaced}, 1}, {operator, []size{smokePaced}, 1}, {operatorWithCatalog, []size{smokeBurst}, 1}},
+	measured: []planned{{kwok, []size{smokePaced}, 1}, {operator, []size{smokePaced, smokeBurst}, 1}},
 }
 
 // bound is what a run of the operator must not exceed. The figures are counts and ratios, so they hardly depend on the

@@ -62,6 +62,11 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 	}
 	for _, load := range of.sizes {
 		t.size = load
+		if load.catalog {
+			if err := t.addCatalog(ctx); err != nil {
+				return err
+			}
+		}
 		if options.profile && of.variant.component == stack.Operator {
 			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
 		}

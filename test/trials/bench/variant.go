@@ -20,6 +20,8 @@ type size struct {
 	waves int
 	// standing is how many Nodes exist before the Pods are created, and stay.
 	standing int
+	// catalog is whether a large InstanceTypeCatalog is added before the Pods are created. It stays.
+	catalog bool
 }
 
 // paced is a load with which no process is busy, so that durations show what a user waits for.
