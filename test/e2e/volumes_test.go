@@ -111,7 +111,8 @@ func scaleSet(ctx context.Context, g *WithT, s *stack.Stack, name string, replic
 }
 
 // scaleSetAtOnce creates Pods for which Karpenter plans at the same time. On a busy machine, a StatefulSet needs longer for them
-// than Karpenter waits for more Pods, so the NodePool allows no Node until all of them exist.
+// than Karpenter waits for more Pods, and so does kube-scheduler. So the NodePool allows no Node until all Pods exist and
+// kube-scheduler has tried each: until then, Karpenter plans other Pods for what is free on a Node than kube-scheduler puts there.
 func scaleSetAtOnce(ctx context.Context, g *WithT, s *stack.Stack, name string) {
 	limit := func(limits string) {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "volumes"}}
@@ -122,7 +123,10 @@ func scaleSetAtOnce(ctx context.Context, g *WithT, s *stack.Stack, name string) 
 	g.Eventually(ctx, func(g Gomega) {
 		pods := &corev1.PodList{}
 		g.Expect(s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": name})).To(Succeed())
-		g.Expect(pods.Items).To(HaveLen(volumePods))
+		tried := lo.CountBy(pods.Items, func(pod corev1.Pod) bool {
+			return lo.ContainsBy(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		})
+		g.Expect(tried).To(Equal(volumePods), "Pods that kube-scheduler has tried")
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 	limit("null")
 }
