@@ -123,10 +123,8 @@ func scaleSetAtOnce(ctx context.Context, g *WithT, s *stack.Stack, name string) 
 	g.Eventually(ctx, func(g Gomega) {
 		pods := &corev1.PodList{}
 		g.Expect(s.Workload.List(ctx, pods, client.InNamespace(corev1.NamespaceDefault), client.MatchingLabels{"app": name})).To(Succeed())
-		tried := lo.CountBy(pods.Items, func(pod corev1.Pod) bool {
-			return lo.ContainsBy(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-		})
-		g.Expect(tried).To(Equal(volumePods), "Pods that kube-scheduler has tried")
+		g.Expect(pods.Items).To(HaveLen(volumePods))
+		g.Expect(pods.Items).To(HaveEach(HaveField("Status.Conditions", ContainElement(HaveField("Type", corev1.PodScheduled)))), "Pods that kube-scheduler has tried")
 	}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 	limit("null")
 }

@@ -62,11 +62,6 @@ func measure(ctx context.Context, options options, of planned, measured func(*re
 	}
 	for _, load := range of.sizes {
 		t.size = load
-		if load.catalog {
-			if err := t.addCatalog(ctx); err != nil {
-				return err
-			}
-		}
 		if options.profile && of.variant.component == stack.Operator {
 			t.profiler = newProfiler(on, fmt.Sprintf("%d-%d-%d", load.n, load.offerings, of.run))
 		}
@@ -114,6 +109,11 @@ func stackOptions(dir string, of variant, size size) (stack.Options, error) {
 
 // run scales up and down, and fills in the result.
 func (t *trial) run(ctx context.Context, measured *result) (err error) {
+	if t.catalog {
+		if err := t.addCatalog(ctx); err != nil {
+			return err
+		}
+	}
 	if err := t.count(ctx); err != nil {
 		return err
 	}
