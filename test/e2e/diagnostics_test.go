@@ -41,6 +41,7 @@ import (
 // these nor logs, events and conditions contain a token or a key, also after requests that failed.
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{Placement: stack.InWorkload, WithoutOperator: true})
 	g := NewWithT(t)
 	ports, err := stack.FreePorts(1)

@@ -30,6 +30,7 @@ import (
 // its PodDisruptionBudget allows. A control plane is upgraded while Pods wait.
 func TestDrift(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	setControlPlane(ctx, g, s, "v1.36.0", "")

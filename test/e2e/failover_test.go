@@ -33,6 +33,7 @@ const (
 // No launch is doubled or lost.
 func TestFailover(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{WithoutOperator: true})
 	g := NewWithT(t)
 	run := &handover{s: s, w: newObserver(ctx, t, s), recorder: newRecorder(ctx, t, s)}

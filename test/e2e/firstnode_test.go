@@ -30,6 +30,7 @@ import (
 // the Node, and so does another template of its ClusterClass, but only if its content differs. Nothing is left.
 func TestFirstNode(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{Topology: true, Placement: stack.InWorkload})
 	run := &topology{s: s, guide: openGuide(t, s, "first-node.md")}
 	g := NewWithT(t)

@@ -46,6 +46,7 @@ type member struct {
 // a Secret.
 func TestFleet(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, first := newStack(t, stack.Options{HasNeighbour: true})
 	_, second := newStack(t, stack.Options{NeighbourOf: first})
 	g := NewWithT(t)

@@ -62,6 +62,7 @@ func TestInterruption(t *testing.T) {
 // Machine replaces it, after a drain.
 func TestHealthCheck(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=NodeRepair=true"}})
 	g := NewWithT(t)
 	w := newObserver(ctx, t, s)

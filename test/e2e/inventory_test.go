@@ -26,6 +26,7 @@ import (
 // one, so that no Machine is tried, and a Pod gets another instance type.
 func TestInventory(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	labels := map[string]string{"example.com/quota": "cpus"}

@@ -30,6 +30,7 @@ const renewalPods = 10
 // operator goes on as the new user, without a restart. No launch is doubled or lost.
 func TestRenewedKubeconfig(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{Placement: stack.InManagement})
 	g := NewWithT(t)
 	createAs(ctx, g, s, kinds.MachineDeployment, "handover.yaml", "providerID: {duration: 1s", "providerID: {duration: 15s")

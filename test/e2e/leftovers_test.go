@@ -44,6 +44,7 @@ const leavingPods = 20
 // what a user has created stays.
 func TestTemplateDeletion(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	for _, kind := range inTurn(t, kinds.All) {
 		if !t.Run(string(kind), func(t *testing.T) {
@@ -117,6 +118,7 @@ func testTemplateDeletedMeanwhile(ctx context.Context, t *testing.T, s *stack.St
 // it ran on one of them: Cluster API deletes everything nevertheless.
 func TestClusterDeletionOutlivesTheOperator(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	for _, kind := range kinds.All {

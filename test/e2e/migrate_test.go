@@ -31,6 +31,7 @@ import (
 // add Machines to a MachineDeployment, and its way back leaves the two Machines that it had before.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{Kubeadm: true})
 	g := NewWithT(t)
 	create(ctx, g, s, kinds.MachineDeployment, "migrate.yaml")

@@ -44,6 +44,7 @@ const (
 // operator runs, which loses nothing either, although a NodeClaim is deleted meanwhile.
 func TestMove(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, source := newStack(t, stack.Options{Placement: stack.InWorkload, WithoutOperator: true})
 	_, target := newStack(t, stack.Options{Manages: source})
 	g := NewWithT(t)

@@ -42,6 +42,7 @@ pricing:
 // the offering with the lowest list price, and no Node is replaced.
 func TestPrices(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	w := newObserver(ctx, t, s)

@@ -31,6 +31,7 @@ import (
 // Node itself. Then the machine restarts, and the Node, its Machine and its Pod stay.
 func TestRemediation(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{OperatorArgs: []string{"--feature-gates=NodeRepair=true", "--log-level=debug"}})
 	g := NewWithT(t)
 	create(ctx, g, s, kinds.MachineDeployment, "general.yaml")

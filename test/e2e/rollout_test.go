@@ -25,6 +25,7 @@ import (
 // condition, and undo lets all Nodes stay that were there before. Afterwards a change that works replaces all Nodes.
 func TestRollout(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	setControlPlane(ctx, g, s, "v1.36.0", "")

@@ -20,6 +20,7 @@ import (
 // does not even have a provider ID. A machine that never gets one is replaced after launchTimeoutSeconds.
 func TestFastMachinesDoNotWaitForSlowOnes(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
 		create(ctx, g, s, kind, "slow-and-fast.yaml")

@@ -28,6 +28,7 @@ import (
 // spec.spread, it replaces those that cost more.
 func TestSpread(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	forEachKind(ctx, t, s, func(g *WithT, kind kinds.Kind) {
 		create(ctx, g, s, kind, "spread.yaml")

@@ -72,9 +72,21 @@ func forEachKind(ctx context.Context, t *testing.T, s *stack.Stack, test func(g 
 // the name of the test, and otherwise all.
 func inTurn[T any](t *testing.T, cases []T) []T {
 	t.Helper()
-	first := int(crc32.ChecksumIEEE([]byte(t.Name())))
+	first := groupOf(t)
 	return lo.Filter(cases, func(_ T, i int) bool { return rotation.Turn(len(cases), first+i) })
 }
+
+// takesTurns skips a test if it is not its turn: `make test-e2e` runs a third of these tests, which depends on the commit, and
+// `make test-e2e ROTATION=all` runs all. A test without it concerns the path from Pods to Nodes and back, or changes in turn itself.
+func takesTurns(t *testing.T) {
+	t.Helper()
+	if !rotation.Turn(3, groupOf(t)) {
+		t.Skipf("it is the turn of other tests; %s=all runs all", rotation.Variable)
+	}
+}
+
+// groupOf returns a number that differs from test to test, and is the same in each run.
+func groupOf(t *testing.T) int { return int(crc32.ChecksumIEEE([]byte(t.Name()))) }
 
 // create creates the objects of a file in testdata, for a kind of scalable resource.
 func create(ctx context.Context, g *WithT, s *stack.Stack, kind kinds.Kind, file string) {

@@ -40,6 +40,7 @@ const (
 // from the CSINode of a Node that exists.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	attach(ctx, t, s)

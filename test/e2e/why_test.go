@@ -31,6 +31,7 @@ import (
 // The tree has the path to the Node of the Pod that runs, and its price. A bug report has all of it, and no Secrets.
 func TestWhy(t *testing.T) {
 	t.Parallel()
+	takesTurns(t)
 	ctx, s := newStack(t, stack.Options{})
 	g := NewWithT(t)
 	create(ctx, g, s, kinds.MachineDeployment, "why.yaml")
