@@ -144,6 +144,13 @@ func (o *options) start(ctx context.Context, s shard, on *stack.Stack) (report s
 		"--default-nodeclass=" + class, "--ginkgo.json-report=" + report, "--ginkgo.v", "--ginkgo.no-color",
 		"--ginkgo.focus=" + focus, "--ginkgo.timeout=" + o.timeout.String(), "-test.timeout=0",
 	}
+	if len(s.nodePool) > 0 {
+		pool := filepath.Join(on.Dir(), "nodepool.yaml")
+		if err := os.WriteFile(pool, s.nodePool, 0o600); err != nil {
+			return "", err
+		}
+		arguments = append(arguments, "--default-nodepool="+pool)
+	}
 	for _, skipped := range skipsOf(o.full) {
 		arguments = append(arguments, "--ginkgo.skip="+skipped.specs.String())
 	}
