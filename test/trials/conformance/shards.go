@@ -22,12 +22,13 @@ type shard struct {
 	nodePool []byte
 }
 
-// shards together have all specs of the suites. A spec that none of them has is reported as failed.
+// shards together have all specs of the suites, and start in this order, the longest first. A spec that none of them has is reported as
+// failed.
 var shards = []shard{
 	{name: "integration", suite: "regression", focus: regexp.MustCompile(`^Regression (Integration|Chaos|DefaultTopologySpreadConstraints|Performance)`)},
-	{name: "capacity", suite: "regression", focus: regexp.MustCompile(`^Regression (StaticCapacity|NodeClaim)`)},
-	{name: "buffers", suite: "regression", focus: regexp.MustCompile(`^Regression CapacityBuffer`), nodePool: twoCPUs},
 	{name: "drift", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Drift|Expiration)`)},
+	{name: "buffers", suite: "regression", focus: regexp.MustCompile(`^Regression CapacityBuffer`), nodePool: twoCPUs},
+	{name: "capacity", suite: "regression", focus: regexp.MustCompile(`^Regression (StaticCapacity|NodeClaim)`)},
 	{name: "repair", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Termination|Reboot|TerminateFirst|Repair)`)},
 }
 
