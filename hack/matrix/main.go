@@ -29,8 +29,8 @@ import (
 // suite is one kind of tests.
 type suite struct {
 	name, title string
-	// target is the one of make.
-	target string
+	// arguments are those of make: the end-to-end tests run without turns, so that a result does not depend on the commit.
+	arguments []string
 	// pinned is set if it runs only with the version of Cluster API in go.mod.
 	pinned bool
 }
@@ -41,9 +41,9 @@ const contractSuite = "contract"
 // suites are all suites. The integration tests import Cluster API's reconcilers, which other versions have elsewhere and do not
 // export.
 var suites = []suite{
-	{contractSuite, "facts", "test-contract", false},
-	{"e2e", "end-to-end", "test-e2e", false},
-	{"integration", "integration", "test-integration", true},
+	{contractSuite, "facts", []string{"test-contract"}, false},
+	{"e2e", "end-to-end", []string{"test-e2e", "ROTATION=all"}, false},
+	{"integration", "integration", []string{"test-integration"}, true},
 }
 
 // runsIn reports whether the suite runs in a cell. Current is the version of Cluster API in go.mod.
@@ -131,7 +131,7 @@ func (r *CellResults) run(suite suite) error {
 	}
 	defer os.RemoveAll(folder) //nolint:errcheck // It is in the folder of temporary files.
 	file := filepath.Join(folder, "facts.json")
-	command := exec.Command("make", suite.target, "CAPI="+r.ClusterAPI, "KUBERNETES="+r.Kubernetes)
+	command := exec.Command("make", append(slices.Clone(suite.arguments), "CAPI="+r.ClusterAPI, "KUBERNETES="+r.Kubernetes)...)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Env = append(os.Environ(), contract.ResultsVariable+"="+file)
 	failed := command.Run()
