@@ -3,6 +3,8 @@
 package stack
 
 import (
+	_ "embed" // for the stages
+	"errors"
 	"os"
 	"slices"
 
@@ -27,6 +29,11 @@ rules:
 - level: Metadata
 `
 
+// stages are what kwok does with some Pods in place of its defaults.
+//
+//go:embed manifests/stages.yaml
+var stages []byte
+
 // configuration is the part of the configuration of kwokctl, or of kwok itself, that differs from its defaults.
 type configuration struct {
 	APIVersion        string             `json:"apiVersion"`
@@ -49,8 +56,8 @@ type extraArg struct {
 	Override bool   `json:"override"`
 }
 
-// writeConfig writes kwokctl's configuration of the control plane, and the audit policy.
-func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, policyFile string) error {
+// writeConfig writes kwokctl's configuration of the control plane, the audit policy and the stages.
+func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, policyFile, stagesFile string) error {
 	components := []string{Etcd, APIServer, ControllerManager}
 	if cp.nodes {
 		components = append(components, Scheduler, kwokController)
@@ -104,6 +111,8 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 			{Name: kwokController, ExtraArgs: []extraArg{
 				{Key: "manage-all-nodes", Value: "false", Override: true},
 				{Key: "manage-nodes-with-annotation-selector", Value: "kwok.x-k8s.io/node=fake"},
+				// It reads these in addition to its defaults. In the configuration of kwokctl, they would replace those.
+				{Key: "config", Value: stagesFile},
 			}},
 		},
 	}
@@ -131,8 +140,9 @@ func (cp *controlPlane) writeConfig(opts *Options, ports []int, configFile, poli
 		return err
 	}
 	data = slices.Concat(data, []byte("---\n"), kubelets)
-	if err := os.WriteFile(policyFile, []byte(auditPolicy), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(configFile, data, 0o600)
+	return errors.Join(
+		os.WriteFile(policyFile, []byte(auditPolicy), 0o600),
+		os.WriteFile(stagesFile, stages, 0o600),
+		os.WriteFile(configFile, data, 0o600),
+	)
 }

@@ -63,9 +63,10 @@ func (b *builder) startControlPlane(ctx context.Context, cp *controlPlane) error
 	ports := b.take(portsPerControlPlane)
 	configFile := filepath.Join(b.state.kwok(), cp.cluster+".yaml")
 	policyFile := filepath.Join(b.state.kwok(), cp.cluster+"-audit.yaml")
+	stagesFile := filepath.Join(b.state.kwok(), cp.cluster+"-stages.yaml")
 	components := cp.components(b.state, ports)
 	if err := errors.Join(
-		cp.writeConfig(b.opts, ports, configFile, policyFile),
+		cp.writeConfig(b.opts, ports, configFile, policyFile, stagesFile),
 		cp.linkLogs(b.state, components),
 	); err != nil {
 		return err

@@ -18,7 +18,10 @@ import (
 
 	"github.com/samber/lo"
 	"golang.org/x/sync/errgroup"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/yaml"
 
+	"github.com/karpenter-capi/karpenter-capi/api/v1alpha1"
 	"github.com/karpenter-capi/karpenter-capi/test/harness/stack"
 )
 
@@ -43,7 +46,7 @@ func Run(ctx context.Context, args []string) error {
 	chosen := options{dir: filepath.Join(".stack", "conformance")}
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	flags.BoolVar(&chosen.full, "full", os.Getenv("CONFORMANCE") == "full", "also run the specs that take long")
-	flags.StringVar(&chosen.only, "only", "", "the only shard to run: integration, capacity, buffers, drift or repair")
+	flags.StringVar(&chosen.only, "only", "", "the only shard to run: integration, capacity, buffers, drift, repair or reboot")
 	flags.StringVar(&chosen.focus, "focus", "", "regular expression of the specs to run; only with -only")
 	flags.IntVar(&chosen.parallel, "parallel", 3, "number of stacks at a time")
 	flags.DurationVar(&chosen.timeout, "timeout", 2*time.Hour, "how long a shard can take")
@@ -131,7 +134,7 @@ func (o *options) start(ctx context.Context, s shard, on *stack.Stack) (report s
 		return "", err
 	}
 	report, class := filepath.Join(on.LogDir(), "report.json"), filepath.Join(on.Dir(), "nodeclass.yaml")
-	if err := os.WriteFile(class, nodeClass, 0o600); err != nil {
+	if err := writeClass(class, s.restarts); err != nil {
 		return "", err
 	}
 	log, err := os.Create(filepath.Join(on.LogDir(), suiteLog))
@@ -151,6 +154,9 @@ func (o *options) start(ctx context.Context, s shard, on *stack.Stack) (report s
 		}
 		arguments = append(arguments, "--default-nodepool="+pool)
 	}
+	if s.fault != "" {
+		arguments = append(arguments, s.fault)
+	}
 	for _, skipped := range skipsOf(o.full) {
 		arguments = append(arguments, "--ginkgo.skip="+skipped.specs.String())
 	}
@@ -158,6 +164,24 @@ func (o *options) start(ctx context.Context, s shard, on *stack.Stack) (report s
 	command.Dir, command.Stdout, command.Stderr = on.LogDir(), log, log
 	command.Env = append(os.Environ(), "KUBECONFIG="+on.Kubeconfig())
 	return report, command.Run()
+}
+
+// writeClass writes the template that the specs copy to a file.
+func writeClass(file string, restarts bool) error {
+	template := &v1alpha1.KarpenterMachineTemplate{}
+	if err := yaml.UnmarshalStrict(nodeClass, template); err != nil {
+		return err
+	}
+	if restarts {
+		template.Spec.Remediation = &v1alpha1.Remediation{TemplateRef: clusterv1.ContractVersionedObjectReference{
+			APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "SimulatedRemediationTemplate", Name: "reboot",
+		}}
+	}
+	data, err := yaml.Marshal(template)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
 }
 
 // sameKarpenter checks that the suites are those of the Karpenter that the operator contains.

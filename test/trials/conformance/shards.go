@@ -20,6 +20,10 @@ type shard struct {
 	focus *regexp.Regexp
 	// nodePool is the default NodePool, and empty for that of the suites.
 	nodePool []byte
+	// fault is a flag of the suites with the condition of the Nodes that it makes unhealthy; empty if there are none.
+	fault string
+	// restarts is whether the infrastructure provider can restart machines, so that Nodes are not replaced at once.
+	restarts bool
 }
 
 // shards together have all specs of the suites, and start in this order, the longest first. A spec that none of them has is reported as
@@ -29,7 +33,8 @@ var shards = []shard{
 	{name: "drift", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Drift|Expiration)`)},
 	{name: "buffers", suite: "regression", focus: regexp.MustCompile(`^Regression CapacityBuffer`), nodePool: twoCPUs},
 	{name: "capacity", suite: "regression", focus: regexp.MustCompile(`^Regression (StaticCapacity|NodeClaim)`)},
-	{name: "repair", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Termination|Reboot|TerminateFirst|Repair)`)},
+	{name: "repair", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Termination|TerminateFirst|Repair)`), fault: "--repair-condition=ReadonlyFilesystem=True"},
+	{name: "reboot", suite: "disruption", focus: regexp.MustCompile(`^Disruption Reboot`), fault: "--reboot-condition=KernelDeadlock=True", restarts: true},
 }
 
 // skip is a group of specs that do not run.
@@ -42,12 +47,11 @@ type skip struct {
 
 var skips = []skip{
 	{regexp.MustCompile(`^Regression Performance`), "it measures how long Karpenter with kwok takes; see make bench", true},
+	{regexp.MustCompile(`^Disruption (Repair|Reboot)`), "each waits for 10 minutes and more, the toleration of the repair policies, counted from the creation of a Node", true},
 	{regexp.MustCompile(`^Disruption TerminateFirst`), "it changes the environment of a Deployment named karpenter, and here the operator is a process", false},
 	{regexp.MustCompile(`^Regression NodeClaim .* should delete a NodeClaim after the registration timeout when the node doesn't register`), labelAtRegistration, false},
 	{regexp.MustCompile(`^Disruption Drift Failure should not disrupt a drifted node if the replacement node never registers`), labelAtRegistration, false},
 	{regexp.MustCompile(`^Regression NodeClaim .* should delete a NodeClaim if it references a NodeClass that isn't Ready`), `it denies changes of the status by the name of the kind and "es", which is no name of this resource`, false},
-	{regexp.MustCompile(`^Disruption Drift Failure should not drift any nodes if their PodDisruptionBudgets are unhealthy`), "its Pods must stay unready, and here kwok, which runs no probes, makes them ready at once", false},
-	{regexp.MustCompile(`^Disruption Termination .*(should delete pod that has a pre-stop hook after termination grace period seconds|should drain pods on a node in order)`), "its Pods end after a pre-stop hook, and here kwok, which runs no hooks, ends them at once", false},
 }
 
 // labelAtRegistration is why a spec that denies the creation of Nodes with a label of their NodeClaim does not apply.
