@@ -36,6 +36,9 @@ func (r *remediationReconciler) Reconcile(ctx context.Context, req ctrl.Request)
 	if !remediation.DeletionTimestamp.IsZero() || remediation.Status.Phase == phaseDone {
 		return ctrl.Result{}, nil
 	}
+	if rest := remediation.CreationTimestamp.Add(remediation.Spec.Duration.Duration).Sub(r.clock.Now()); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
 	node, err := r.nodeOf(ctx, remediation)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -5,6 +5,7 @@ package controller
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,5 +61,30 @@ func TestRemediation(t *testing.T) {
 				t.Errorf("got phase %q and %v", remediation.Status.Phase, err)
 			}
 		})
+	}
+}
+
+// Until its duration has passed, the machine has not restarted.
+func TestRemediationTakesTime(t *testing.T) {
+	created := epoch.Truncate(time.Second) // As an API server stores it.
+	remediation := &infrav1.SimulatedRemediation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", CreationTimestamp: metav1.NewTime(created)},
+		Spec:       infrav1.SimulatedRemediationSpec{Duration: metav1.Duration{Duration: 10 * time.Second}},
+	}
+	w := newWorld(t, remediation)
+	r := &remediationReconciler{Client: w.management, workload: w.workload, clock: w.clock}
+	for _, step := range []struct {
+		at    time.Time
+		after time.Duration
+		phase string
+	}{{at: created.Add(4 * time.Second), after: 6 * time.Second}, {at: created.Add(10 * time.Second), phase: phaseDone}} {
+		w.clock.SetTime(step.at)
+		result, err := r.Reconcile(w.ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(remediation)})
+		if err != nil || result.RequeueAfter != step.after {
+			t.Errorf("got %+v and %v, want another reconcile after %s", result, err, step.after)
+		}
+		if err := w.management.Get(w.ctx, client.ObjectKeyFromObject(remediation), remediation); err != nil || remediation.Status.Phase != step.phase {
+			t.Errorf("got phase %q and %v, want %q", remediation.Status.Phase, err, step.phase)
+		}
 	}
 }

@@ -46,6 +46,11 @@ type SimulatedRemediationSpec struct {
 	// effect is what the restart does. Default: Heals.
 	// +optional
 	Effect RemediationEffect `json:"effect,omitempty"`
+
+	// duration is how long the restart takes. Default: 0s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 1s or 500ms, and not negative"
+	Duration metav1.Duration `json:"duration,omitempty,omitzero"`
 }
 
 // SimulatedRemediationStatus is what the provider reports.
