@@ -46,7 +46,7 @@ func Run(ctx context.Context, args []string) error {
 	chosen := options{dir: filepath.Join(".stack", "conformance")}
 	flags := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	flags.BoolVar(&chosen.full, "full", os.Getenv("CONFORMANCE") == "full", "also run the specs that take long")
-	flags.StringVar(&chosen.only, "only", "", "the only shard to run: integration, capacity, buffers, drift, repair or reboot")
+	flags.StringVar(&chosen.only, "only", "", "the only shard to run: integration, drift, buffers, static, repair, nodeclaims or reboot")
 	flags.StringVar(&chosen.focus, "focus", "", "regular expression of the specs to run; only with -only")
 	flags.IntVar(&chosen.parallel, "parallel", 3, "number of stacks at a time")
 	flags.DurationVar(&chosen.timeout, "timeout", 2*time.Hour, "how long a shard can take")

@@ -32,8 +32,9 @@ var shards = []shard{
 	{name: "integration", suite: "regression", focus: regexp.MustCompile(`^Regression (Integration|Chaos|DefaultTopologySpreadConstraints|Performance)`)},
 	{name: "drift", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Drift|Expiration)`)},
 	{name: "buffers", suite: "regression", focus: regexp.MustCompile(`^Regression CapacityBuffer`), nodePool: twoCPUs},
-	{name: "capacity", suite: "regression", focus: regexp.MustCompile(`^Regression (StaticCapacity|NodeClaim)`)},
+	{name: "static", suite: "regression", focus: regexp.MustCompile(`^Regression StaticCapacity`)},
 	{name: "repair", suite: "disruption", focus: regexp.MustCompile(`^Disruption (Termination|TerminateFirst|Repair)`), fault: "--repair-condition=ReadonlyFilesystem=True"},
+	{name: "nodeclaims", suite: "regression", focus: regexp.MustCompile(`^Regression NodeClaim`)},
 	{name: "reboot", suite: "disruption", focus: regexp.MustCompile(`^Disruption Reboot`), fault: "--reboot-condition=KernelDeadlock=True", restarts: true},
 }
 
