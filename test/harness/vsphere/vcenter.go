@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/task"
 	_ "github.com/vmware/govmomi/vapi/simulator" // for tags
 	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -203,15 +204,22 @@ func newMachine(vm mo.VirtualMachine, zones map[types.ManagedObjectReference]str
 	return m
 }
 
-// Destroy removes a virtual machine without the provider.
+// Destroy removes a virtual machine without the provider, which starts one that it finds off.
 func (v *VCenter) Destroy(ctx context.Context, machine Machine) error {
 	vm := object.NewVirtualMachine(v.client.Client, machine.reference)
-	if machine.Running {
+	for {
+		failed := task.Error{}
+		err := done(ctx)(vm.Destroy(ctx))
+		if !errors.As(err, &failed) {
+			return err
+		}
+		if _, running := failed.Fault().(*types.InvalidPowerState); !running {
+			return err
+		}
 		if err := done(ctx)(vm.PowerOff(ctx)); err != nil {
 			return err
 		}
 	}
-	return done(ctx)(vm.Destroy(ctx))
 }
 
 // setIP gives the first network card of a virtual machine an address, as VMware Tools report it.

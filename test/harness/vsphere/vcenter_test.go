@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/session"
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -114,6 +115,11 @@ func TestVCenter(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := machines[slices.IndexFunc(machines, func(m Machine) bool { return m.Name == "first" })]
+	// The provider has started it meanwhile.
+	vm := object.NewVirtualMachine(v.client.Client, first.reference)
+	if err := done(t.Context())(vm.PowerOn(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 	if err := v.Destroy(t.Context(), first); err != nil {
 		t.Error(err)
 	}
