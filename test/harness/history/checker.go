@@ -76,7 +76,8 @@ type Checker struct {
 	// machines counts all Machines that ever existed.
 	machines int
 	// surplus counts those of them that were created while their MachineSet had as many as its replicas, and extra has
-	// the names of those that no replicas count yet and for which no Machine has left, by the key of the MachineSet.
+	// the names of those, and of replacements, that no replicas count yet and for which no Machine was deleted, by the key of
+	// the MachineSet.
 	surplus int
 	extra   map[string][]string
 	// replaced follows those that were created for one that has disappeared as planned.
@@ -124,7 +125,7 @@ func (c *Checker) Observe(change Change) (before *Object) {
 func (c *Checker) Violations() []Violation { return slices.Clone(c.violations) }
 
 // Losses returns the wrong deletions so far that are no violations if Cluster API did them: a Machine without a Node was
-// deleted after its MachineSet had created a surplus one, and no other had left for that one (docs/design/deletion.md,
+// deleted after its MachineSet had created a surplus one, and no other had been deleted for that one (docs/design/deletion.md,
 // "Races that remain"). The history does not show who deleted it.
 func (c *Checker) Losses() []Violation { return slices.Clone(c.losses) }
 

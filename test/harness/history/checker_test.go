@@ -267,6 +267,17 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
+// expectLosses expects how many losses a history has, and which rules it breaks.
+func expectLosses(t *testing.T, checker *Checker, losses int, rules []Rule) {
+	t.Helper()
+	if got := len(checker.Losses()); got != losses {
+		t.Errorf("%d losses, want %d", got, losses)
+	}
+	if diff := cmp.Diff(rules, broken(checker.Violations())); diff != "" {
+		t.Errorf("broken rules (-want +got):\n%s", diff)
+	}
+}
+
 func TestLosses(t *testing.T) {
 	// Two claims have their Machines, and the MachineSet has created a third one that no replicas asked for.
 	surplus := []step{claim("a"), claim("b"), set(2), of("s", "m"), linkTo("m", "a"), of("s", "n"), linkTo("n", "b"), of("s", "o")}
@@ -281,7 +292,13 @@ func TestLosses(t *testing.T) {
 		"the surplus one is deleted":              {steps: []step{deleted(Machine, "o")}},
 		"the surplus one and another are deleted": {steps: []step{deleted(Machine, "o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete}},
 		"the surplus one is marked, and another deleted": {
-			steps: []step{chosen("o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
+			steps: []step{chosen("o"), deleted(Machine, "m")}, losses: 1,
+		},
+		"the surplus one is marked and deleted, and then another": {
+			steps: []step{chosen("o"), deleted(Machine, "o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete},
+		},
+		"the surplus one is marked, and two others deleted": {
+			steps: []step{chosen("o"), deleted(Machine, "m"), deleted(Machine, "n")}, losses: 1, broken: []Rule{WrongDelete},
 		},
 		"one of a claim that ends is deleted, and then another": {
 			steps: []step{deleted(NodeClaim, "a"), deleted(Machine, "m"), deleted(Machine, "n")}, broken: []Rule{WrongDelete},
@@ -305,13 +322,29 @@ func TestLosses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checker := replay(append(slices.Clone(surplus), tc.steps...))
-			if got := len(checker.Losses()); got != tc.losses {
-				t.Errorf("%d losses, want %d", got, tc.losses)
-			}
-			if diff := cmp.Diff(tc.broken, broken(checker.Violations())); diff != "" {
-				t.Errorf("broken rules (-want +got):\n%s", diff)
-			}
+			expectLosses(t, replay(append(slices.Clone(surplus), tc.steps...)), tc.losses, tc.broken)
+		})
+	}
+}
+
+func TestLossesToReplacements(t *testing.T) {
+	// A Machine is marked, and replicas do not count it. For a new claim they do, and it disappears just when they are lowered
+	// again, so that the MachineSet has created two Machines for one claim.
+	replaced := []step{
+		set(1), of("s", "old"), chosen("old"), set(0), claim("a"), set(2), of("s", "m"), linkTo("m", "a"), gone(Machine, "old"), of("s", "n"), set(1),
+	}
+	for name, tc := range map[string]struct {
+		steps  []step
+		losses int
+		broken []Rule
+	}{
+		"the Machine of the claim is deleted": {steps: []step{deleted(Machine, "m")}, losses: 1},
+		"the surplus one is deleted":          {steps: []step{deleted(Machine, "n")}},
+		"both are deleted":                    {steps: []step{deleted(Machine, "n"), deleted(Machine, "m")}, broken: []Rule{WrongDelete}},
+		"a claim gets the surplus one":        {steps: []step{claim("b"), linkTo("n", "b"), set(3), of("s", "o"), deleted(Machine, "m")}, broken: []Rule{WrongDelete}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectLosses(t, replay(append(slices.Clone(replaced), tc.steps...)), tc.losses, tc.broken)
 		})
 	}
 }

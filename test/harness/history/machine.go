@@ -13,13 +13,7 @@ import (
 func (c *Checker) observeMachine(change Change, before *Object) {
 	after := change.Object
 	if before == nil && after != nil {
-		c.machines++
-		if set := setOf(change.Key, after); c.exceedsReplicas(change.Key, after) {
-			c.surplus++
-			c.extra[set] = append(c.extra[set], after.Name)
-		} else {
-			delete(c.extra, set) // the MachineSet has seen replicas that count them
-		}
+		c.countCreated(change.Key, after)
 	}
 	if before != nil && after != nil && before.Claim != "" && before.Claim != after.Claim {
 		c.checkTaken(change, before, after)
@@ -28,17 +22,29 @@ func (c *Checker) observeMachine(change Change, before *Object) {
 		c.checkLinked(change, before, after)
 		c.learn(after)
 	}
+	surplus := c.takeExtra(change, before)
 	if before.Live() && !after.Live() {
-		surplus := ""
-		if before.Claim == "" || !isMark(change) {
-			surplus = c.takeExtra(setOf(change.Key, before))
-		}
 		c.checkDeleted(change, before, surplus)
 	}
 }
 
-// isMark reports whether a Machine that is now leaving was only marked for deletion. If it serves a claim, the replicas that
-// are lowered then are its own.
+// countCreated counts a new Machine.
+func (c *Checker) countCreated(key string, machine *Object) {
+	c.machines++
+	if set := setOf(key, machine); c.exceedsReplicas(key, machine) {
+		c.surplus++
+		c.extra[set] = append(c.extra[set], machine.Name)
+	} else {
+		delete(c.extra, set) // the MachineSet has seen replicas that count them
+	}
+}
+
+// hasOwnMark reports whether a Machine was marked for deletion while it served a claim. The replicas that are lowered then
+// are its own. With any other mark they are as before: a MachineSet whose cache lacks the mark of its surplus Machine deletes
+// another one in its place.
+func hasOwnMark(machine *Object) bool { return machine.Chosen && machine.Claim != "" }
+
+// isMark reports whether a Machine exists and is not being deleted. If it is now leaving, it was only marked for deletion.
 func isMark(change Change) bool {
 	return change.Kind == Machine && change.Object != nil && change.Object.Deleted.IsZero()
 }
@@ -51,8 +57,13 @@ func setOf(key string, machine *Object) string {
 	return strings.TrimSuffix(key, machine.Name) + machine.Set
 }
 
-// takeExtra returns the name of a surplus Machine for which no other has left yet, and forgets it; empty if there is none.
-func (c *Checker) takeExtra(set string) string {
+// takeExtra returns the name of a surplus Machine in whose place a MachineSet can have deleted another one now, and forgets it;
+// empty if the change is no deletion, or there is no such Machine.
+func (c *Checker) takeExtra(change Change, before *Object) string {
+	if before == nil || !before.Deleted.IsZero() || isMark(change) || hasOwnMark(before) {
+		return ""
+	}
+	set := setOf(change.Key, before)
 	extra := c.extra[set]
 	if len(extra) == 0 {
 		return ""

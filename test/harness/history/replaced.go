@@ -34,6 +34,7 @@ func (c *Checker) observeReplaced(change Change, before *Object) {
 		if r.counted[name] > 0 && machines > set.Replicas-r.counted[name] {
 			r.counted[name]--
 			r.created++
+			c.extra[name] = append(c.extra[name], after.Name)
 		}
 	case after == nil:
 		if r.released[change.Key] && machines < set.Replicas {

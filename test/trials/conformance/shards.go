@@ -48,7 +48,7 @@ type skip struct {
 
 var skips = []skip{
 	{regexp.MustCompile(`^Regression Performance`), "it measures how long Karpenter with kwok takes; see make bench", true},
-	{regexp.MustCompile(`^Disruption (Repair|Reboot)`), "each waits for 10 minutes and more, the toleration of the repair policies, counted from the creation of a Node", true},
+	{regexp.MustCompile(`^Disruption (Repair|Reboot)`), "12 of the 14 wait for 10 minutes and more, the toleration of the repair policies, counted from the creation of a Node", true},
 	{regexp.MustCompile(`^Disruption Drift Failure should not disrupt a drifted node if the replacement node registers but never initialized`), "it waits for 12 minutes, until Karpenter has given up a replacement and for 2 minutes after that", true},
 	{regexp.MustCompile(`^Disruption TerminateFirst`), "it changes the environment of a Deployment named karpenter, and here the operator is a process", false},
 	{regexp.MustCompile(`^Regression NodeClaim .* should delete a NodeClaim after the registration timeout when the node doesn't register`), labelAtRegistration, false},
