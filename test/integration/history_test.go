@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,16 @@ func (e *environment) expectHistory(ctx context.Context) {
 	violations, err := e.history.Violations()
 	Expect(err).NotTo(HaveOccurred())
 	Expect(undeclared(violations)).To(BeEmpty(), "see history.log in %s", e.logs)
+	for _, loss := range undeclared(e.history.Losses()) {
+		Expect(e.requests.since(0, deletes(loss.Machine))).To(BeEmpty(), "requests of the operator; see history.log in %s: %s", e.logs, loss)
+		AddReportEntry("a known race of Cluster API", loss.String())
+	}
 	AddReportEntry("history", fmt.Sprintf("%d claims", e.history.Claims()), ReportEntryVisibilityFailureOrVerbose)
+}
+
+// deletes matches the requests that deleted a Machine.
+func deletes(machine string) func(request) bool {
+	return func(r request) bool {
+		return r.method == http.MethodDelete && r.accepted() && strings.HasSuffix(r.path, "/machines/"+machine)
+	}
 }
