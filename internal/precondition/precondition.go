@@ -33,7 +33,12 @@ func Equal(path string, value any) jsonpatch.Operation {
 
 // Absent tests that a field does not exist. Its parent must exist: a test below an absent field
 // fails (gopkg.in/evanphx/json-patch.v4, which the API server uses: Patch.test).
-func Absent(path string) jsonpatch.Operation { return jsonpatch.NewOperation("test", path, nil) }
+//
+// A test must have a value (RFC 6902, section 4.6), here null. With v4.12.0 of that module, which Kubernetes uses up to v1.34, a
+// test without one panics. The type of operations leaves out a value that is nil.
+func Absent(path string) jsonpatch.Operation {
+	return jsonpatch.NewOperation("test", path, json.RawMessage("null"))
+}
 
 // SameEntry tests that a label or an annotation is as it was read, also if it was absent. path is
 // that of all labels or annotations.
