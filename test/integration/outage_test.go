@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -78,7 +79,10 @@ var _ = forEachKind("While the operator cannot reach a cluster", func(k kind) {
 		Eventually(ctx, machines.everDeleted).Should(ContainElement(endsMachine.Name), "Machines")
 		// While a Machine leaves, a launch can create one more, which is spare or is deleted again (race 3 of docs/design/deletion.md).
 		Expect(len(machines.everCreated())).To(BeNumerically("<=", 7), "Machines for 6 claims")
-		Expect(serving.HasAny(machines.everDeleted()...)).To(BeFalse(), "deleted Machines %v serve claims", machines.everDeleted())
+		for _, other := range lo.Without(machines.everDeleted(), endsMachine.Name) {
+			Expect(k).To(Equal(machineDeployments), "only a MachineSet deletes Machine %s", other)
+			Expect(env.requests.since(0, writesTo(other))).To(BeEmpty(), "requests of the operator: Machine %s is neither linked nor removed", other)
+		}
 		Expect(claims.everDeleted()).To(ConsistOf(ends.Name), "NodeClaims")
 		Expect(nodes.everDeleted()).To(ConsistOf(ends.Status.NodeName), "Nodes")
 		Expect(f.template.Status.UnavailableOfferings).To(BeEmpty())
@@ -87,6 +91,13 @@ var _ = forEachKind("While the operator cannot reach a cluster", func(k kind) {
 		Entry("of the workload cluster", connection.Workload),
 	)
 })
+
+// writesTo matches the requests that changed or deleted a Machine.
+func writesTo(machine string) func(request) bool {
+	return func(r request) bool {
+		return r.write() && r.accepted() && strings.HasSuffix(r.path, "/machines/"+machine)
+	}
+}
 
 func names(machines []*clusterv1.Machine) []string {
 	return lo.Map(machines, func(m *clusterv1.Machine, _ int) string { return m.Name })
