@@ -4,6 +4,7 @@ package controller
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,12 @@ func TestFirstControlPlaneMachine(t *testing.T) {
 	for _, pod := range pods.Items {
 		if pod.Spec.NodeName != machineName || !strings.HasSuffix(pod.Name, "-"+machineName) {
 			t.Errorf("Pod %s on Node %s", pod.Name, pod.Spec.NodeName)
+		}
+		ready := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
+		if pod.Status.Phase != corev1.PodRunning || !ready {
+			t.Errorf("Pod %s: phase %q, conditions %v", pod.Name, pod.Status.Phase, pod.Status.Conditions)
 		}
 	}
 }
